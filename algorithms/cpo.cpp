@@ -1,6 +1,6 @@
 #include "algorithms/cpo.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 

@@ -8,7 +8,7 @@
 #include "algorithms/dynamic_sampling.h"
 #include "algorithms/grpo_minibatches.h"
 #include "algorithms/rollout/batches.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -85,20 +85,21 @@ Task<void> complete(Cluster& c, RolloutBatch& samples, const GrpoConfig& config)
 
 // The loss of the next update: with the coefficient of the entropy controller and the version that
 // the update starts from.
-GrpoLoss next_loss(const GrpoConfig& config, std::uint64_t version) {
+GrpoLoss next_loss(const GrpoConfig& config, const GrpoState& state, std::uint64_t version) {
   GrpoLoss loss = config.loss;
-  if (config.entropy.adaptive()) loss.entropy_coef = config.entropy_bonus;
+  if (config.entropy.adaptive()) loss.entropy_coef = state.entropy_bonus;
   if (loss.proximal != Proximal::given) loss.version = static_cast<double>(version);
   return loss;
 }
 
 // Adjusts the entropy bonus of the next update to the entropy of this one.
-void control_entropy(GrpoConfig& config, const protocol::StepStats& stats, Metrics& metrics) {
-  if (!config.entropy.adaptive()) return;
-  metrics.emplace_back("entropy_coef", config.entropy_bonus);
+void control_entropy(const EntropyControl& control, GrpoState& state,
+                     const protocol::StepStats& stats, Metrics& metrics) {
+  if (!control.adaptive()) return;
+  metrics.emplace_back("entropy_coef", state.entropy_bonus);
   if (!stats.entropy) return;
-  config.loss.entropy_coef = config.entropy.next(config.loss.entropy_coef, *stats.entropy);
-  config.entropy_bonus = config.entropy.bonus(config.loss.entropy_coef, *stats.entropy);
+  state.entropy_coef = control.next(state.entropy_coef, *stats.entropy);
+  state.entropy_bonus = control.bonus(state.entropy_coef, *stats.entropy);
 }
 
 // The updates of a rollout step, and what each of them processes.
@@ -119,20 +120,27 @@ void set_tokens(Metrics& metrics, double tokens) {
     if (name == "tokens") value = tokens;
 }
 
-protocol::RunState run_state(const Json& data, const GrpoConfig& config) {
-  protocol::RunState state{.data = data, .algorithm = {}};
-  if (config.entropy.adaptive())
-    state.algorithm = fields_to_json(GrpoState{config.loss.entropy_coef, config.entropy_bonus});
-  return state;
-}
-
 struct GrpoRun {
   Cluster& c;
-  Plan& plan;
-  GrpoConfig& config;
+  TrainingPlan& plan;
+  const GrpoConfig& config;
+  GrpoState& state;
   RolloutBatches& batches;
   Json start;  ///< the loader's state before the first batch
 };
+
+Result<GrpoState> state_of(const GrpoConfig& config, const Json& saved) {
+  const double initial = config.loss.entropy_coef;
+  if (!config.entropy.adaptive() || saved.is_null())
+    return GrpoState{.entropy_coef = initial, .entropy_bonus = initial};
+  return fields_from_json<GrpoState>(saved, "algorithm state");
+}
+
+protocol::RunState run_state(const Json& data, const GrpoRun& run) {
+  protocol::RunState state{.data = data, .algorithm = {}};
+  if (run.config.entropy.adaptive()) state.algorithm = fields_to_json(run.state);
+  return state;
+}
 
 // The updates of a batch after step `before`, and an evaluation after the last of them if one is
 // due. Returns the number of the last step.
@@ -146,12 +154,12 @@ Task<std::int64_t> grpo_updates(GrpoRun& run, RolloutBatch& samples, std::int64_
     if (i == 0) size.tokens += updates.discarded;
     run.c.journal.processed(size);
     auto training = train_step(run.c, run.plan, step, std::move(updates.batches[i]),
-                               spec_of(next_loss(run.config, version)));
+                               spec_of(next_loss(run.config, run.state, version)));
     const auto stats = co_await training;
     version = stats.version;
     auto metrics = metrics_of(stats);
     set_tokens(metrics, updates.sizes[i].tokens);
-    control_entropy(run.config, stats, metrics);
+    control_entropy(run.config.entropy, run.state, stats, metrics);
     metrics.insert(metrics.end(), samples.metrics.begin(), samples.metrics.end());
     const bool last = i + 1 == updates.batches.size() || step == run.plan.steps;
     if (last) {
@@ -165,7 +173,7 @@ Task<std::int64_t> grpo_updates(GrpoRun& run, RolloutBatch& samples, std::int64_
 // Trains on the batches in their order.
 Task<void> train_on_batches(GrpoRun& run) {
   const std::int64_t updates = std::int64_t{run.config.epochs} * run.config.minibatches;
-  protocol::RunState state = run_state(run.start, run.config);
+  protocol::RunState state = run_state(run.start, run);
   for (std::int64_t step = run.plan.done, before = step; step < run.plan.steps;) {
     const bool incomplete = ends_within(run.plan, step, updates);
     if (incomplete) {
@@ -183,7 +191,7 @@ Task<void> train_on_batches(GrpoRun& run) {
 
     before = step;
     step = co_await grpo_updates(run, *samples, before);
-    state = run_state(samples->data_state, run.config);
+    state = run_state(samples->data_state, run);
     if (incomplete) state.round_start = before;
     const bool more = co_await run.batches.end_step(before, step, state);
     if (!more) break;
@@ -192,17 +200,9 @@ Task<void> train_on_batches(GrpoRun& run) {
 
 }  // namespace
 
-Result<> resume(GrpoConfig& config, const Json& state) {
-  if (!config.entropy.adaptive() || state.is_null()) return {};
-  const auto saved = fields_from_json<GrpoState>(state, "algorithm state");
-  RETURN_IF_ERROR(saved);
-  config.loss.entropy_coef = saved->entropy_coef;
-  config.entropy_bonus = saved->entropy_bonus;
-  return {};
-}
-
-Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
-                GrpoConfig config, HeldOutPrompts held_out) {
+Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, TrainingPlan plan,
+                GrpoConfig config, HeldOutPrompts held_out, Json saved) {
+  GrpoState state = value_or_throw(state_of(config, saved));
   const BatchPlan form{
       .async = config.async,
       .samples = data.batch_size() * config.group,
@@ -212,7 +212,12 @@ Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data,
   RolloutBatches batches(c, plan, form, held_out, [&](Sampling from, bool has_trained) {
     return sample_batch(std::move(from), data, config, has_trained);
   });
-  GrpoRun run{c, plan, config, batches, data.state()};
+  GrpoRun run{.c = c,
+              .plan = plan,
+              .config = config,
+              .state = state,
+              .batches = batches,
+              .start = data.state()};
   co_await evaluate_initial(c, held_out, plan.done);
   auto training = train_on_batches(run);
   co_await batches.run(std::move(training));

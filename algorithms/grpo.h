@@ -13,7 +13,7 @@
 
 namespace troupe::algorithms {
 
-/// Selection of the groups of a batch (rollout/dynamic_sampling.h).
+/// Selection of the groups of a batch (dynamic_sampling.h).
 struct DynamicSampling {
   bool on = false;
   std::int64_t max_refills = 10;  ///< 0: no limit
@@ -50,9 +50,8 @@ struct GrpoConfig : RolloutOptions {
   Shaping shaping;
   AdvantageConfig advantage;
   DynamicSampling dynamic;
-  EntropyControl entropy;    ///< of loss.entropy_coef
-  double entropy_bonus = 0;  ///< adaptive: coefficient of the next update's entropy bonus
-  GrpoLoss loss;             ///< its version, if it reads one, is set at each step
+  EntropyControl entropy;  ///< of loss.entropy_coef
+  GrpoLoss loss;           ///< of each update with its version, if it reads one, and GrpoState
 
   std::string reference;               ///< directory of the reference model
   bool normalize_each_reward = false;  ///< advantage.parts are then the reward rules
@@ -83,20 +82,19 @@ struct GrpoConfig : RolloutOptions {
   double allowed_length() const { return static_cast<double>(sampling.max_new_tokens); }
 };
 
-/// Controller state in a checkpoint.
+/// Controller state, also in a checkpoint. Used where `entropy` is adaptive.
 struct GrpoState {
-  double entropy_coef = 0, entropy_bonus = 0;
+  double entropy_coef = 0;
+  double entropy_bonus = 0;  ///< coefficient of the next update's entropy bonus
   static void each_field(auto& self, auto&& field) {
     field("entropy_coef", self.entropy_coef);
     field("entropy_bonus", self.entropy_bonus);
   }
 };
-/// Continues adaptive controllers from the algorithm state of a checkpoint (null: a new run).
-Result<> resume(GrpoConfig& config, const Json& state);
-
 /// Needs c.rollouts and c.verifier; c.reference when config.compares(). Held-out prompts are
-/// evaluated before the first step and at the ends of rollout steps.
-Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
-                GrpoConfig config, HeldOutPrompts held_out = HeldOutPrompts());
+/// evaluated before the first step and at the ends of rollout steps. `saved`: the algorithm state
+/// of a checkpoint; null: a new run.
+Task<void> grpo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, TrainingPlan plan,
+                GrpoConfig config, HeldOutPrompts held_out = HeldOutPrompts(), Json saved = Json());
 
 }  // namespace troupe::algorithms

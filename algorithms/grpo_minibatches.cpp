@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -53,19 +53,19 @@ std::vector<std::int32_t> nonzero_advantage_samples(const engine::data::Experien
   return kept;
 }
 
-// [K][N] the reward parts that are scaled one by one; NaN where a sample has none.
+// The reward parts that are scaled one by one; NaN where a sample has none.
 std::vector<std::vector<double>> reward_parts(const RolloutBatch& samples,
                                               const AdvantageConfig& config) {
-  std::vector<std::vector<double>> out;
+  std::vector<std::vector<double>> parts_KN;
   for (const auto& [wanted, weight] : config.parts) {
-    out.emplace_back();
+    parts_KN.emplace_back();
     for (const auto& result : samples.rewards) {
-      out.back().push_back(std::nan(""));
+      parts_KN.back().push_back(std::nan(""));
       for (const auto& [rule, value] : result.parts)
-        if (rule == wanted) out.back().back() = value;
+        if (rule == wanted) parts_KN.back().back() = value;
     }
   }
-  return out;
+  return parts_KN;
 }
 
 // Sequences of each update: all epochs, in whole groups.

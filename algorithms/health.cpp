@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -45,6 +45,25 @@ constexpr std::string_view unlikely =
     "bound. Consider a lower train.learning_rate or a higher {method}.beta";
 
 }  // namespace
+
+std::optional<double> LossSpikes::add(double loss) {
+  constexpr std::size_t fewest = 20, most = 50;
+  if (!std::isfinite(loss)) return std::nullopt;
+  const auto count = static_cast<double>(recent_.size());
+  double mean = 0, squares = 0;
+  for (const double each : recent_) mean += each / count;
+  for (const double each : recent_) squares += (each - mean) * (each - mean) / count;
+  const double std_dev = std::sqrt(squares);
+  const double limit = mean + std::max(6 * std_dev, 0.1 * std::abs(mean));
+  const bool known = recent_.size() >= fewest;
+  const bool begins = known && !inside_ && loss > limit;
+  if (begins) inside_ = true;
+  if (inside_ && loss <= mean + std::max(2 * std_dev, 0.03 * std::abs(mean))) inside_ = false;
+  // A spike counts as its limit, so that it hides no further one.
+  recent_.push_back(known ? std::min(loss, limit) : loss);
+  if (recent_.size() > most) recent_.erase(recent_.begin());
+  return begins ? std::optional(mean) : std::nullopt;
+}
 
 const std::vector<HealthRule>& health_rules() {
   static const std::vector<HealthRule> rules{

@@ -58,7 +58,8 @@ Task<Metrics> evaluate_answers(Cluster& c, HeldOutAnswers& held_out,
 
 }  // namespace
 
-Task<void> kto(Cluster& c, Answers& data, Plan plan, KtoConfig config, HeldOutAnswers held_out) {
+Task<void> kto(Cluster& c, Answers& data, TrainingPlan plan, KtoConfig config,
+               HeldOutAnswers held_out) {
   const auto loss = spec_of(config.loss);
   const bool with_kl = config.loss.kind == KtoLossKind::kto;
   for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {

@@ -33,7 +33,7 @@ struct HeldOutAnswers {
 
 /// Needs c.reference, and c.synced_reference if the reference follows the policy. The KL term is
 /// estimated on the whole batch before its update.
-Task<void> kto(Cluster& c, engine::data::Loader<engine::data::UnpairedExample>& data, Plan plan,
-               KtoConfig config, HeldOutAnswers held_out = HeldOutAnswers());
+Task<void> kto(Cluster& c, engine::data::Loader<engine::data::UnpairedExample>& data,
+               TrainingPlan plan, KtoConfig config, HeldOutAnswers held_out = HeldOutAnswers());
 
 }  // namespace troupe::algorithms

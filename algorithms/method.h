@@ -55,7 +55,7 @@ class SettingsReport {
   }
 };
 
-/// A method that trains on rows of data, and that launch/recipes/row_recipe.h runs as it is. `Row`:
+/// A method that trains on rows of data, and that launch/recipes/recipes.cpp runs as it is. `Row`:
 /// an example type of engine/data/layouts/encode.h. `formula`: a few lines, the loss with the run's
 /// numbers. batch_of() and train() are functions beside the settings; preference.h has those of
 /// methods on pairs. Optional members: `void validate(SettingsReport&) const`; `std::string
@@ -63,7 +63,8 @@ class SettingsReport {
 template <class M>
 concept RowMethod = Method<M> &&
     requires(const M& method, Cluster& cluster, engine::data::Loader<typename M::Row>& data,
-             const engine::data::Batch<typename M::Row>& rows, Plan plan, HeldOut held_out) {
+             const engine::data::Batch<typename M::Row>& rows, TrainingPlan plan,
+             HeldOut held_out) {
   { M::summary } -> std::convertible_to<std::string_view>;
   { method.formula() } -> std::same_as<std::string>;
   { batch_of(method, rows) } -> std::same_as<engine::data::Experience>;

@@ -9,7 +9,7 @@
 
 #include "algorithms/ppo_minibatches.h"
 #include "algorithms/rollout/batches.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -19,7 +19,7 @@ using Loader = engine::data::Loader<engine::data::PromptRow>;
 // Settings of one rollout step's updates. During its warmup only the critic is trained.
 struct PpoUpdates {
   Cluster& c;
-  Plan& plan;
+  TrainingPlan& plan;
   const CriticPlan& critic;
   const PpoConfig& config;
   RolloutBatches& batches;
@@ -34,6 +34,7 @@ PpoLoss policy_loss(const PpoConfig& config) {
   loss.kl = config.kl;
   loss.kl_clamp = config.kl_clamp;
   loss.temperature = config.sampling.temperature;
+  loss.masked = config.sampling.report_masks;
   return loss;
 }
 
@@ -57,7 +58,7 @@ struct UpdateState {
 // One update of critic and policy, at the same time. Adds the metrics of both.
 Task<void> train(const PpoUpdates& u, std::int64_t step, PpoMinibatch minibatch, UpdateState& state,
                  Metrics& metrics) {
-  const double rate = u.critic.learning_rate * u.critic.schedule(step - 1);
+  const double rate = u.critic.learning_rate * u.critic.schedule(static_cast<double>(step - 1));
   const auto sizes = sizes_of(minibatch.critic);
   u.c.journal.passed({PassModel::critic, true, sizes});
   if (!u.warmup) u.c.journal.passed({PassModel::policy, true, sizes});
@@ -154,7 +155,7 @@ protocol::RunState run_state(const Json& data, const PpoConfig& config) {
 
 struct PpoRun {
   Cluster& c;
-  Plan& plan;
+  TrainingPlan& plan;
   const CriticPlan& critic;
   PpoConfig& config;
   RolloutBatches& batches;
@@ -183,14 +184,14 @@ Task<void> train_on_batches(PpoRun& run) {
     samples->metrics.insert(samples->metrics.end(), versions.begin(), versions.end());
     log_completions(run.c.journal, step + 1, *samples, config.logged_completions);
 
-    const PpoUpdates updates{run.c,
-                             run.plan,
-                             run.critic,
-                             config,
-                             run.batches,
-                             policy_loss(config),
-                             rollout_step < config.critic_warmup,
-                             samples->epoch};
+    const PpoUpdates updates{.c = run.c,
+                             .plan = run.plan,
+                             .critic = run.critic,
+                             .config = config,
+                             .batches = run.batches,
+                             .policy_loss = policy_loss(config),
+                             .warmup = rollout_step < config.critic_warmup,
+                             .epoch = samples->epoch};
     step = co_await ppo_updates(updates, *samples, before, rollout_step);
     const auto count = static_cast<double>(samples->completions.size());
     config.kl_coef = config.control.next(config.kl_coef, mean_kl(samples->batch, config), count);
@@ -211,7 +212,7 @@ Result<> resume(PpoConfig& config, const Json& state) {
   return {};
 }
 
-Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
+Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, TrainingPlan plan,
                CriticPlan critic, PpoConfig config, HeldOutPrompts held_out) {
   const BatchPlan form{.async = config.async,
                        .samples = data.batch_size() * config.group,

@@ -111,7 +111,7 @@ Result<> resume(PpoConfig& config, const Json& state);
 
 /// Needs c.rollouts, c.critic, and c.verifier or c.reward or both; c.reference when config.kl_coef
 /// is not 0. Held-out prompts are evaluated before the first step and at the ends of rollout steps.
-Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, Plan plan,
+Task<void> ppo(Cluster& c, engine::data::Loader<engine::data::PromptRow>& data, TrainingPlan plan,
                CriticPlan critic, PpoConfig config, HeldOutPrompts held_out = HeldOutPrompts());
 
 }  // namespace troupe::algorithms

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "engine/base/check.h"
-#include "engine/base/random.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/random/random.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -221,6 +221,7 @@ std::vector<std::int32_t> permutation(std::int32_t count, std::uint64_t seed, st
 
 Experience critic_inputs(const Experience& batch) {
   Experience states = batch;
+  states.sampling_mask = {};
   for (std::size_t n = 0; n + 1 < batch.offsets.size(); ++n) {
     for (std::size_t t = at(batch, n); t < at(batch, n + 1); ++t) {
       const bool before_one = t + 1 < at(batch, n + 1) && batch.mask[t + 1] != 0;
@@ -280,6 +281,7 @@ std::vector<PpoMinibatch> minibatches(const RolloutBatch& samples, const PpoConf
       minibatch.policy.value.clear();
       minibatch.policy.returns.clear();
       minibatch.critic.old_logp.clear();
+      minibatch.critic.sampling_mask = {};
       minibatch.critic.rollout_logp.clear();
       minibatch.critic.reference_logp.clear();
       minibatch.critic.advantage.clear();

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -91,7 +91,7 @@ Experience pair_batch(const Batch& pairs, bool nll_on_prompt) {
   return batch;
 }
 
-Task<void> train_on_pairs(Cluster& c, Pairs& data, Plan plan, PairTraining training,
+Task<void> train_on_pairs(Cluster& c, Pairs& data, TrainingPlan plan, PairTraining training,
                           HeldOut held_out) {
   check(!(training.precompute_reference && training.following.every > 0),
         "a reference that moves cannot be scored ahead");

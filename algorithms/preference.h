@@ -26,7 +26,7 @@ engine::data::Experience pair_batch(const engine::data::Batch<engine::data::Pair
 /// Runs the steps: log-probabilities of the reference, an update, an evaluation on the held-out
 /// pairs if due, an update of the reference if due.
 Task<void> train_on_pairs(Cluster& c, engine::data::Loader<engine::data::PairExample>& data,
-                          Plan plan, PairTraining training, HeldOut held_out);
+                          TrainingPlan plan, PairTraining training, HeldOut held_out);
 
 /// The functions of a method (method.h) whose settings state the shared loop's.
 template <class M>
@@ -41,8 +41,8 @@ engine::data::Experience batch_of(const M& method,
 }
 
 template <PairMethod M>
-Task<void> train(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
-                 const M& method, HeldOut held_out) {
+Task<void> train(Cluster& c, engine::data::Loader<engine::data::PairExample>& data,
+                 TrainingPlan plan, const M& method, HeldOut held_out) {
   return train_on_pairs(c, data, std::move(plan), method.training(), std::move(held_out));
 }
 

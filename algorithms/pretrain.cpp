@@ -9,8 +9,8 @@ namespace troupe::algorithms {
 
 static_assert(Method<PretrainConfig>);
 
-Task<void> pretrain(Cluster& c, PretrainingBatches& data, Plan plan, PretrainingPlan batches,
-                    HeldOut held_out) {
+Task<void> pretrain(Cluster& c, PretrainingBatches& data, TrainingPlan plan,
+                    PretrainingPlan batches, HeldOut held_out) {
   const engine::loss::AnyLoss loss{SftLoss{}};
   std::int64_t consumed = batches.rampup.consumed(plan.done, batches.full);
   for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {

@@ -54,7 +54,7 @@ struct PretrainingPlan {
 
 /// Each step: an update on the next samples, and an evaluation when one is due: eval/loss and
 /// eval/perplexity, its exponential.
-Task<void> pretrain(Cluster& c, PretrainingBatches& data, Plan plan, PretrainingPlan batches,
-                    HeldOut held_out);
+Task<void> pretrain(Cluster& c, PretrainingBatches& data, TrainingPlan plan,
+                    PretrainingPlan batches, HeldOut held_out);
 
 }  // namespace troupe::algorithms

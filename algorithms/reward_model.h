@@ -26,7 +26,7 @@ struct OrmConfig {
 
 /// Trains c.policy, a model with a score head of one label. Held-out batches are
 /// data::to_scored_pairs.
-Task<void> orm(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, Plan plan,
+Task<void> orm(Cluster& c, engine::data::Loader<engine::data::PairExample>& data, TrainingPlan plan,
                OrmLoss loss, HeldOut held_out = HeldOut());
 
 // Process reward models: a score for every step of a solution.
@@ -73,7 +73,7 @@ struct PrmConfig {
 
 /// Trains c.policy, a model with a score head of one label per class or, for placeholders, a
 /// language model. Held-out batches evaluate every step.
-Task<void> prm(Cluster& c, engine::data::Loader<engine::data::StepExample>& data, Plan plan,
+Task<void> prm(Cluster& c, engine::data::Loader<engine::data::StepExample>& data, TrainingPlan plan,
                PrmLoss loss, HeldOut held_out = HeldOut());
 
 }  // namespace troupe::algorithms

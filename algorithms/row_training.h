@@ -16,7 +16,7 @@ Task<Metrics> evaluate_rows(Cluster& c, const std::vector<engine::data::Experien
 /// Each step: an update on the next rows, which `batch_of` converts to a batch, and an evaluation
 /// of the held-out batches when one is due.
 template <class T>
-Task<void> train_on_rows(Cluster& c, engine::data::Loader<T>& data, Plan plan,
+Task<void> train_on_rows(Cluster& c, engine::data::Loader<T>& data, TrainingPlan plan,
                          engine::loss::AnyLoss loss, HeldOut held_out,
                          engine::data::Experience (*batch_of)(const engine::data::Batch<T>&)) {
   for (std::int64_t step = plan.done + 1; step <= plan.steps; ++step) {

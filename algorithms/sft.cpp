@@ -1,7 +1,7 @@
 #include "algorithms/sft.h"
 
 #include "algorithms/row_training.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 
@@ -20,8 +20,8 @@ engine::data::Experience batch_of(const SftConfig&,
   return engine::data::to_experience(rows);
 }
 
-Task<void> train(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan,
-                 const SftConfig& settings, HeldOut held_out) {
+Task<void> train(Cluster& c, engine::data::Loader<engine::data::SftExample>& data,
+                 TrainingPlan plan, const SftConfig& settings, HeldOut held_out) {
   return train_on_rows<engine::data::SftExample>(c, data, std::move(plan), settings.loss,
                                                  std::move(held_out), engine::data::to_experience);
 }

@@ -29,7 +29,7 @@ engine::data::Experience batch_of(const SftConfig& settings,
                                   const engine::data::Batch<engine::data::SftExample>& rows);
 
 /// The loss and metrics of `held_out` are recorded as eval/... when an evaluation is due.
-Task<void> train(Cluster& c, engine::data::Loader<engine::data::SftExample>& data, Plan plan,
-                 const SftConfig& settings, HeldOut held_out);
+Task<void> train(Cluster& c, engine::data::Loader<engine::data::SftExample>& data,
+                 TrainingPlan plan, const SftConfig& settings, HeldOut held_out);
 
 }  // namespace troupe::algorithms

@@ -1,6 +1,6 @@
 #include "algorithms/simpo.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 

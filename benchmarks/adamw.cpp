@@ -5,7 +5,7 @@
 #include "benchmarks/support/bandwidth.h"
 #include "benchmarks/support/clock.h"
 #include "benchmarks/support/program.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace {
 

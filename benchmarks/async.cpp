@@ -16,8 +16,8 @@
 #include "actors/runtime/run.h"
 #include "actors/runtime/thread_scheduler.h"
 #include "algorithms/grpo.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "transports/zmq/hub.h"
 #include "transports/zmq/spoke.h"
 
@@ -74,6 +74,7 @@ struct Rollout {
       out.push_back({request.sample_id,
                      {4, 3},
                      {-1.0f, -1.0f},
+                     {},
                      cat(request.sample_id % 2),
                      protocol::FinishReason::stop,
                      {{version, 2}},
@@ -153,7 +154,7 @@ class Network {
   actors::Node& home() { return *home_; }
   actors::Node& at(const std::string& name) { return *nodes_.at(name); }
   template <class Actor>
-  auto spawn(const std::string& name, Actor actor, actors::Placement placement = {}) {
+  auto spawn(const std::string& name, Actor actor, actors::ActorOptions placement = {}) {
     const auto there = at(name).spawn(name, std::move(actor), std::move(placement));
     return home_->ref(there.address(), typename Actor::Handled{});
   }
@@ -183,7 +184,7 @@ engine::data::Loader<engine::data::PromptRow> prompts() {
   return {std::move(rows), {.batch_size = prompts_per_batch, .seed = 1}};
 }
 
-Plan plan_of(std::int64_t steps) {
+TrainingPlan plan_of(std::int64_t steps) {
   const auto schedule = value_or_throw(engine::optim::Schedule::create(
       engine::optim::ScheduleKind::constant, {.total_steps = steps}));
   return {.steps = steps, .learning_rate = 0.01, .schedule = schedule};

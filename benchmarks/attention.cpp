@@ -11,7 +11,8 @@ namespace {
 Outcome measure(const Options& options) {
   const auto device = make_device(options);
   const ModelShape& shape = options.shape;
-  const auto layout = engine::train::layout_of(random_batch(shape, options.batch, 1));
+  const auto layout =
+      device->prepare(engine::train::layout_of(random_batch(shape, options.batch, 1)));
   const std::int64_t tokens = layout.rows(), narrow = shape.kv_heads * shape.head_size();
   const engine::ops::AttentionShape how{
       .heads = static_cast<int>(shape.heads),

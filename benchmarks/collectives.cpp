@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "engine/parallel/all_reduce.h"
 #include "engine/parallel/thread_group.h"
 #include "transports/mpi/mpi_world.h"

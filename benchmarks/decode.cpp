@@ -5,7 +5,7 @@
 #include "benchmarks/support/generation.h"
 #include "benchmarks/support/llama.h"
 #include "benchmarks/support/program.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::benchmarks {
 namespace {

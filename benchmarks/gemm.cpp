@@ -7,7 +7,7 @@
 #include <ctime>
 
 #include "benchmarks/support/training.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace {
 

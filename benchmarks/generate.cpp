@@ -3,7 +3,7 @@
 #include "benchmarks/support/clock.h"
 #include "benchmarks/support/generation.h"
 #include "benchmarks/support/program.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::benchmarks {
 namespace {

@@ -2,11 +2,13 @@
 // tokens per sample), the reference's log-probabilities, and an update. --batch is the number of
 // samples of both prompts. Training computes shared prefixes once (train.share_prefixes), as
 // sampling and the reference do.
+#include <algorithm>
+
 #include "algorithms/advantages/advantage.h"
 #include "algorithms/losses/grpo_loss.h"
 #include "benchmarks/support/training.h"
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/generator.h"
 #include "engine/train/trainer.h"
 
@@ -22,7 +24,7 @@ class Step {
   Step(ops::Device& device, const Options& options)
       : options_(options),
         trainer_(make_model(device, options.shape, true),
-                 {.precision = options.precision, .share_prefixes = true}),
+                 {.dtype = options.precision, .share_prefixes = true}),
         reference_(make_model(device, options.shape, false)),
         generator_(
             troupe::value_or_throw(generate::Generator::create(trainer_.model(), config()))) {}
@@ -69,7 +71,11 @@ class Step {
   // A batch of samples with random rewards.
   void sample() {
     auto asked = requests();
-    const auto samples = troupe::value_or_throw(generator_.generate_all(asked));
+    for (const auto& each : asked) troupe::value_or_throw(generator_.submit(each));
+    std::vector<troupe::engine::generate::Generation> samples;
+    while (!generator_.idle())
+      for (auto& done : generator_.step()) samples.push_back(std::move(done));
+    std::ranges::sort(samples, {}, &troupe::engine::generate::Generation::sample_id);
     batch_ = {};
     std::vector<double> rewards;
     for (std::size_t i = 0; i < samples.size(); ++i) {

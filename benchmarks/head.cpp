@@ -21,9 +21,9 @@ Outcome measure(const Options& options) {
   const auto targets = random_tokens(shape, tokens, 3);
   const Work work{6e-9 * static_cast<double>(shape.vocabulary * shape.width * tokens), 0};
   const Steps steps = time_steps(*device, options, work, [&] {
-    device->head({hidden, weight, targets, {}, options.precision}, {logp, lse});
-    device->head_backward({hidden, weight, targets, {}, options.precision}, {lse}, {dlogp},
-                          {dhidden, dweight});
+    device->head({hidden, weight, device->indices(targets), {}, options.precision}, {logp, lse});
+    device->head_backward({hidden, weight, device->indices(targets), {}, options.precision}, {lse},
+                          {dlogp}, {dhidden, dweight});
   });
   return outcome_of(steps, work.products, "GFLOP/s");
 }

@@ -7,7 +7,7 @@
 #include "benchmarks/support/clock.h"
 #include "benchmarks/support/program.h"
 #include "benchmarks/support/scratch.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_parameters.h"
 #include "engine/checkpoint/save_parameters.h"
 

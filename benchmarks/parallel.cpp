@@ -20,8 +20,8 @@
 
 #include "algorithms/losses/sft_loss.h"
 #include "benchmarks/support/training.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/parallel/all_reduce.h"
 #include "engine/parallel/grid.h"
@@ -118,7 +118,7 @@ class Training {
       : device_(engine::ops::make_cpu_device(
             {.threads = threads, .isa = settings.options.isa.c_str()})),
         batch_(random_batch(settings.options.shape, settings.options.batch, 1)) {
-    engine::train::TrainerOptions options{.precision = settings.options.precision};
+    engine::train::TrainerOptions options{.dtype = settings.options.precision};
     engine::models::ModelPart part;
     if (mesh != nullptr) part = {&mesh->tp(), &mesh->pp(), {}};
     if (mesh != nullptr && mesh->grid().pp > 1) {

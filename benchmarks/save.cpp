@@ -6,7 +6,7 @@
 #include "algorithms/losses/sft_loss.h"
 #include "benchmarks/support/scratch.h"
 #include "benchmarks/support/training.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/write_checkpoint.h"
 
 namespace troupe::benchmarks {

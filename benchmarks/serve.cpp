@@ -29,8 +29,8 @@
 #include "benchmarks/serve_engine.h"
 #include "benchmarks/support/http_load.h"
 #include "benchmarks/support/program.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/http/server.h"
 
 namespace {

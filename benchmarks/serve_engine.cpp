@@ -10,10 +10,10 @@
 #include "benchmarks/support/http_load.h"
 #include "benchmarks/support/program.h"
 #include "benchmarks/support/scratch.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/save_parameters.h"
-#include "engine/serving/generation_service.h"
+#include "engine/serving/generation_thread.h"
 #include "launch/serve/api/api.h"
 #include "launch/serve/formats/chat_formats.h"
 #include "launch/serve/http/server.h"
@@ -149,8 +149,12 @@ double offline(const Options& options, const std::string& folder,
   }
   generate::Request first{.id = 0, .prompt = {1}};
   first.params.max_new_tokens = 1;
-  value_or_throw(generator.generate_all({first}));  // packs the weights
-  return seconds([&] { value_or_throw(generator.generate_all(std::move(requests))); });
+  const auto run = [&generator](std::vector<generate::Request> wanted) {
+    for (auto& each : wanted) value_or_throw(generator.submit(std::move(each)));
+    while (!generator.idle()) generator.step();
+  };
+  run({first});  // packs the weights
+  return seconds([&] { run(std::move(requests)); });
 }
 
 struct Rounds {

@@ -10,7 +10,7 @@
 #include "benchmarks/support/clock.h"
 #include "benchmarks/support/documents.h"
 #include "benchmarks/support/program.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace {

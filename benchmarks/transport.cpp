@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "benchmarks/support/clock.h"
-#include "engine/base/json.h"
-#include "engine/base/shared_array.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/memory/shared_array.h"
+#include "engine/base/text/text.h"
 #include "transports/zmq/hub.h"
 #include "transports/zmq/spoke.h"
 

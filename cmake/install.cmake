@@ -19,6 +19,14 @@ if(TARGET troupe_parquet)
   install(FILES ${troupe_arrow_licences} DESTINATION ${troupe_doc_dir}/arrow COMPONENT troupe)
 endif()
 
+# Links with the names of Megatron's scripts, which are put in front of PATH.
+install(CODE "
+  set(folder \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/troupe/megatron\")
+  file(MAKE_DIRECTORY \"\${folder}\")
+  foreach(name ${troupe_script_names})
+    file(CREATE_LINK ../../../bin/troupe \"\${folder}/\${name}\" SYMBOLIC)
+  endforeach()" COMPONENT troupe)
+
 install(DIRECTORY launch/quickstart DESTINATION share/troupe COMPONENT troupe PATTERN run.sh EXCLUDE)
 install(DIRECTORY launch/examples DESTINATION share/troupe COMPONENT troupe)
 install(FILES actors/roles/rules/python/reward_function.py DESTINATION share/troupe COMPONENT troupe)

@@ -70,7 +70,7 @@ function(troupe_rpath target)
   set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${ARGN}")
 endfunction()
 
-# A module of shared libraries that the program loads from beside itself (engine/base/module.h): its own libraries lie beside it or in FOLDERS.
+# A module of shared libraries that the program loads from beside itself (engine/base/environment/module.h): its own libraries lie beside it or in FOLDERS.
 function(troupe_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;FOLDERS" ${ARGN})
   add_library(${name} MODULE ${ARG_SOURCES})
@@ -88,7 +88,7 @@ if(TROUPE_UNITY)
 endif()
 
 add_library(troupe_unoptimized INTERFACE)
-target_compile_options(troupe_unoptimized INTERFACE $<$<CONFIG:Release>:-O0> $<$<CONFIG:Release>:-U_FORTIFY_SOURCE>)
+target_compile_options(troupe_unoptimized INTERFACE $<$<CONFIG:Release,RelWithDebInfo>:-O0> $<$<CONFIG:Release,RelWithDebInfo>:-U_FORTIFY_SOURCE>)
 
 # troupe_test(engine_nn SOURCES a_test.cpp LINKS troupe_engine_nn LABELS golden): one program per folder and one ctest test per program,
 # or SHARDS of them that ctest runs side by side. TIMEOUT in seconds.

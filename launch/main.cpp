@@ -11,13 +11,13 @@
 #include <sstream>
 
 #include "actors/sandbox/helper.h"
-#include "engine/base/environment_error.h"
-#include "engine/base/fields.h"
-#include "engine/base/log.h"
-#include "engine/base/mapped_file_faults.h"
-#include "engine/base/system_calls.h"
-#include "engine/base/terminal_text.h"
-#include "engine/base/text.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/files/mapped_file_faults.h"
+#include "engine/base/files/system_calls.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/terminal_text.h"
+#include "engine/base/text/text.h"
 #include "launch/cluster/network_namespace.h"
 #include "launch/cluster/worker.h"
 #include "launch/commands/arguments.h"
@@ -32,15 +32,16 @@
 #include "launch/commands/options.h"
 #include "launch/commands/render.h"
 #include "launch/commands/score.h"
-#include "launch/commands/script_names.h"
+#include "launch/commands/script_launcher.h"
 #include "launch/commands/serve/command_line.h"
 #include "launch/commands/train.h"
 #include "launch/commands/version.h"
+#include "launch/parity/command_line.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
 #include "launch/tools/convert/command_line.h"
 #include "launch/tools/megatron/command_line.h"
-#include "launch/tools/migration/import.h"
+#include "launch/tools/migration/command_line.h"
 #include "launch/tools/preprocess/command_line.h"
 #include "transports/mpi/mpi_world.h"
 
@@ -262,44 +263,6 @@ void add_explain(CLI::App& app, Action& action) {
       [options, &action] { action = [options] { return commands::explain(*options); }; });
 }
 
-void add_import(CLI::App& app, Action& action) {
-  auto options = std::make_shared<tools::migration::ImportOptions>();
-  CLI::App* command = app.add_subcommand(
-      "import", "Convert a run of TRL, LLaMA-Factory, verl, OpenRLHF or MindSpeed into a run file");
-  command->add_option("input", options->words,
-                      "a YAML or JSON file, a shell script (.sh) with its arguments, or `--` and "
-                      "a command line");
-  command
-      ->add_option("--env", options->environment,
-                   "NAME=VALUE: a variable that a script takes from its environment, or that could "
-                   "not be evaluated")
-      ->expected(1)
-      ->take_all();
-  command->add_option("--tool", options->tool, "trl, llama-factory, verl, openrlhf or mindspeed");
-  command->add_option("--algorithm", options->algorithm,
-                      "the method, where the settings do not say it");
-  command
-      ->add_option("--devices", options->devices,
-                   "devices of the run, a factor of the batch; default: those that the command "
-                   "line starts, or 1")
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--output", options->output, "the run file; default: stdout");
-  command->add_flag("--command", options->only_command,
-                    "print the command that a script starts, with its words evaluated, instead");
-  command->add_option("--table", options->table,
-                      "print all settings of a tool and their equivalents instead");
-  command->footer(
-      "The report on stderr has a line for each setting. Exit code 2: the run file is not "
-      "complete, or a value could not be used; "
-      "3: a value could not be evaluated; 6: a file of another tool; the last line has the "
-      "reason.\nExample:\n  troupe import "
-      "llama3_lora_sft.yaml --output run.yaml\n  troupe import -- deepspeed --module "
-      "openrlhf.cli.train_dpo --pretrain DIR ...");
-  command->callback([options, &action] {
-    action = [options] { return tools::migration::import_run(*options); };
-  });
-}
-
 void add_merge(CLI::App& app, Action& action) {
   auto options = std::make_shared<commands::MergeOptions>();
   CLI::App* command =
@@ -436,11 +399,12 @@ void add_commands(CLI::App& app, Action& action) {
                          add_tokenize,
                          add_render,
                          add_logprobs,
+                         parity::add_parity,
                          add_merge,
                          add_score,
                          add_eval,
                          add_explain,
-                         add_import,
+                         tools::migration::add_import,
                          tools::preprocess::add_preprocess,
                          tools::convert::add_convert,
                          add_info,
@@ -454,6 +418,9 @@ void add_commands(CLI::App& app, Action& action) {
 
 int program(int argc, char** argv) {
   actors::sandbox::run_if_helper(argc, argv);
+  auto launched = commands::launched_words(argc, argv);  // before signals are ignored
+  if (!launched) return report(launched.error().what, run::exit_code(launched.error().code));
+  std::vector<std::string> words = std::move(*launched), own;
   open_standard_streams();
   if (transports::mpi::under_mpirun()) transports::mpi::die_with_mpirun();
   // A closed pipe and a file size limit (ulimit -f) become errors of the next write.
@@ -473,7 +440,6 @@ int program(int argc, char** argv) {
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     if (command->get_name() != "completion" && command->get_name() != "man")
       commands::add_logging(*command);
-  std::vector<std::string> words = commands::command_words(argc, argv), own;
   if (const CLI::App* command = words.empty() ? nullptr : commands::find_command(app, words[0])) {
     own.assign(words.begin() + 1, words.end());
     words = commands::with_set(*command, own);

@@ -1,5 +1,5 @@
 #!/bin/bash
-# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...] [trainers --latest] [schemas DIR] [peers DIR]
+# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...] [trainers --latest] [schemas DIR] [peers DIR] [megatron DIR]
 #   plain     every source compiled alone (no unity build), in build/plain, and every test
 #   asan      every test under AddressSanitizer and UBSan
 #   tsan      every test under ThreadSanitizer
@@ -27,8 +27,9 @@
 #   schemas DIR  JSON schemas of public collections that lie in DIR (named in tests/engine/constraints/schemas.py): how many are accepted; no random text is invalid
 #   peers DIR  the tests of the servers of vLLM and llama.cpp, whose sources lie in DIR/vllm (0.33.0) and DIR/llama.cpp: those that
 #             tests/peers/*.txt name pass, are refused by name, or are about something else, in a virtual environment
+#   megatron DIR  the command lines of MindSpeed-LLM's published scripts, DIR/VERSION.jsonl (tests/megatron/scripts.py): which are taken
 #   package   the .deb and the archive in bare Debian systems (as root)
-# Without arguments, all of them but schemas and peers. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
+# Without arguments, all of them but schemas, peers and megatron. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec </dev/null
@@ -175,6 +176,13 @@ run_schemas() {
   "$venv/bin/pip" install -q 'jsonschema[format]==4.26.0' regress==2026.9.1 >&2
   "$venv/bin/python" -B tests/engine/constraints/schemas.py build/release/tests/schema_probe "$schemas" tests/data/schemas/bench_list.txt >&2
 }
+run_megatron() {
+  if [[ ! -d $megatron ]]; then
+    echo "tests/long.sh: megatron needs a folder with the command lines: tests/long.sh megatron DIR" >&2
+    return 1
+  fi
+  python3 -B tests/megatron/scripts.py build/release/troupe "$megatron"/*.jsonl >&2
+}
 run_peers() {
   local venv=build/peers-venv
   if [[ ! -d $peers ]]; then
@@ -200,7 +208,7 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 
 # Every function run_PART above is a part, in the order of this file.
 mapfile -t known < <(sed -n 's/^run_\([a-z_]*\)() {.*/\1/p' tests/long.sh)
-parts=() schemas='' peers='' latest=''
+parts=() schemas='' peers='' megatron='' latest=''
 while (($#)); do
   part=$1
   parts+=("$part")
@@ -217,11 +225,14 @@ while (($#)); do
   elif [[ $part == peers ]]; then
     peers=${1:-}
     shift || true
+  elif [[ $part == megatron ]]; then
+    megatron=${1:-}
+    shift || true
   fi
 done
 if ((${#parts[@]} == 0)); then
-  for part in "${known[@]}"; do [[ $part == schemas || $part == peers ]] || parts+=("$part"); done
-  echo "tests/long.sh: without schemas and peers, which need folders" >&2
+  for part in "${known[@]}"; do [[ $part == schemas || $part == peers || $part == megatron ]] || parts+=("$part"); done
+  echo "tests/long.sh: without schemas, peers and megatron, which need folders" >&2
 fi
 cmake/install_packages.sh with-clang
 cmake/fetch_arrow.sh build/release || true

@@ -9,9 +9,9 @@
 #include <typeinfo>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/text/text.h"
 #include "transports/wire/codec.h"
 
 namespace troupe::transports {

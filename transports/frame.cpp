@@ -2,7 +2,7 @@
 
 #include <tuple>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "transports/wire/codec.h"
 
 namespace troupe::transports {
@@ -154,7 +154,7 @@ Result<std::vector<WireBody>> unbundle(const WireBody& message, std::string_view
 
 std::size_t size_of(const WireBody& message) {
   std::size_t bytes = message.header.size();
-  for (const Part& part : message.parts) bytes += part.size;
+  for (const BodyPart& part : message.parts) bytes += part.size;
   return bytes;
 }
 

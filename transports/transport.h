@@ -1,5 +1,5 @@
 // Transport: the port that sends frames between nodes. Implementations: inproc/loopback (one
-// process), inproc/simulated_transport (fault injection), zmq (processes). A transport may lose,
+// process), zmq (processes); tests add simulated faults. A transport may lose,
 // delay, reorder or repeat frames; deadlines, ids and duplicate windows above it handle that.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "transports/body.h"
 
 namespace troupe::transports {

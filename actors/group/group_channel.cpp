@@ -4,19 +4,19 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/base/check.h"
-#include "engine/base/environment_error.h"
-#include "engine/base/error.h"
-#include "engine/base/log.h"
-#include "engine/base/progress.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/progress.h"
 #include "engine/parallel/all_reduce.h"
 #include "transports/wire/writer.h"
 
 namespace troupe::actors::group {
 namespace {
 
-using transports::wire::Part;
+using transports::wire::BodyPart;
 
 constexpr auto waiting = "the next message of the group's leader";
 // Maximum size of a message.
@@ -87,14 +87,14 @@ void GroupChannel::send(const GroupCall& call) {
   std::array<MessageSizes, 1> size{
       {{call.actor.size(), call.type.size(), header.size(), parts.size()}}};
   std::vector<std::uint64_t> lengths;
-  for (const Part& part : parts) lengths.push_back(part.size);
+  for (const BodyPart& part : parts) lengths.push_back(part.size);
   std::string names = call.actor + call.type + header;
   try {
     own_->broadcast(bytes_of(size), 0, call.type);
     own_->broadcast(bytes_of(names), 0, call.type);
     own_->broadcast(bytes_of(lengths), 0, call.type);
     // broadcast() only reads the root's bytes; its signature is shared with the ranks that write.
-    for (const Part& part : parts)
+    for (const BodyPart& part : parts)
       own_->broadcast({const_cast<std::byte*>(part.data), part.size}, 0, call.type);
   } catch (const Failure& failure) {
     end_group(failure.what());

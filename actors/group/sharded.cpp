@@ -3,8 +3,8 @@
 #include <exception>
 #include <optional>
 
-#include "engine/base/progress.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/progress.h"
 
 namespace troupe::actors::group {
 

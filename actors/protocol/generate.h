@@ -7,7 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
+#include "engine/base/sets/id_sets.h"
 #include "engine/generate/sampling_params.h"
 
 namespace troupe::actors::protocol {
@@ -39,8 +40,11 @@ inline auto fields(VersionRun& r) {
 struct Completion {
   std::uint64_t sample_id = 0;
   std::vector<std::int32_t> ids;  ///< generated tokens, an end token included
-  /// [ids] under the sampling temperature: the bits that the trainer computes for them.
+  /// [ids] under the sampling temperature, over the tokens of `masks`: the bits that the trainer
+  /// computes for them.
   std::vector<float> logp;
+  /// [ids] the tokens that each was sampled from, or empty: the whole vocabulary.
+  IdSets masks;
   std::string text;  ///< without special tokens, cut at the stop string
   FinishReason finish_reason = FinishReason::length;
   std::vector<VersionRun> versions;  ///< of `ids`, in their order; the counts add up to [ids]
@@ -53,8 +57,8 @@ struct Completion {
   std::vector<std::uint8_t> sampled = {};
 };
 inline auto fields(Completion& c) {
-  return std::tie(c.sample_id, c.ids, c.logp, c.text, c.finish_reason, c.versions, c.updates,
-                  c.interruptions, c.restarts, c.reward, c.sampled);
+  return std::tie(c.sample_id, c.ids, c.logp, c.masks, c.text, c.finish_reason, c.versions,
+                  c.updates, c.interruptions, c.restarts, c.reward, c.sampled);
 }
 
 /// Replies come in the order of `requests`.

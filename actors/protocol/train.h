@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "actors/protocol/weight_transfer.h"
-#include "engine/base/json.h"
-#include "engine/base/shared_array.h"
+#include "engine/base/json/json.h"
+#include "engine/base/memory/shared_array.h"
 #include "engine/data/experience.h"
 #include "engine/loss/loss.h"
 

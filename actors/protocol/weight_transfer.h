@@ -7,8 +7,8 @@
 #include <string_view>
 #include <tuple>
 
-#include "engine/base/shared_array.h"
-#include "engine/base/shared_memory.h"
+#include "engine/base/memory/shared_array.h"
+#include "engine/base/memory/shared_memory.h"
 
 namespace troupe::actors::protocol {
 

@@ -1,6 +1,6 @@
 #include "actors/roles/reward_models.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::roles {
 namespace {

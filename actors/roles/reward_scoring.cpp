@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::roles {
 namespace {

@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "actors/roles/weights.h"
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "engine/nn/borrowed_values.h"
 #include "engine/parallel/all_reduce.h"
 #include "engine/parallel/shard.h"
@@ -17,12 +17,12 @@ namespace troupe::actors::roles {
 
 Rollout::Rollout(std::unique_ptr<engine::models::Decoder> model,
                  std::unique_ptr<engine::models::Decoder> shadow,
-                 engine::generate::Generator generator,
+                 std::unique_ptr<engine::serving::Engine> engine,
                  const engine::generate::GeneratorConfig& config,
                  const engine::parallel::Mesh* mesh)
     : model_(std::move(model)),
       shadow_(std::move(shadow)),
-      generator_(std::move(generator)),
+      engine_(std::move(engine)),
       decode_(config.decode),
       precision_(config.precision),
       mesh_(mesh),
@@ -40,29 +40,12 @@ Result<Rollout> Rollout::create(std::unique_ptr<engine::models::Decoder> model,
     return fail(Errc::usage,
                 cat("a rollout draws tokens, and this model (", model->spec().architecture,
                     ") has a score head and no language head"));
-  auto generator = engine::generate::Generator::create(*model, config);
-  RETURN_IF_ERROR(generator);
-  return Rollout(std::move(model), std::move(shadow), std::move(*generator), config, mesh);
+  auto engine = std::make_unique<engine::serving::Engine>(*model, config);
+  RETURN_IF_ERROR(engine->start());
+  return Rollout(std::move(model), std::move(shadow), std::move(engine), config, mesh);
 }
 
 namespace {
-
-// Requests whose ids are their indices in the message.
-std::vector<engine::generate::Request> requests_of(protocol::Generate message) {
-  std::vector<engine::generate::Request> requests;
-  for (auto& draw : message.requests)
-    requests.push_back({requests.size(), std::move(draw.prompt), message.sampling, draw.sample_id});
-  return requests;
-}
-
-protocol::Completion completion_of(engine::generate::Generation g,
-                                   const engine::generate::TextDecoder& decode,
-                                   std::uint64_t updates) {
-  std::string text = g.text.empty() && decode ? decode(g.ids) : std::move(g.text);
-  return {g.sample_id,     std::move(g.ids), std::move(g.sampling_logp),
-          std::move(text), g.finish,         version_runs(g.versions),
-          updates,         g.interruptions,  g.restarts};
-}
 
 // Gathers the samples of all replicas, in the order of the replicas. A failure of one replica is a
 // failure of all.
@@ -107,7 +90,10 @@ Result<std::vector<protocol::Completion>> Rollout::on(protocol::Generate message
 }
 
 Result<std::vector<protocol::Completion>> Rollout::draw(protocol::Generate message) {
-  return sample_completions(generator_, std::move(message), decode_, updates_.at(version_));
+  RETURN_IF_ERROR(begin(std::move(message)));
+  const std::shared_ptr<void> last(nullptr, [this](void*) { engine_->discard_all(); });
+  for (;;)
+    if (auto all = step()) return std::move(*all);
 }
 
 Stepwise<std::vector<protocol::Completion>> Rollout::in_steps(protocol::Generate message) {
@@ -117,9 +103,9 @@ Stepwise<std::vector<protocol::Completion>> Rollout::in_steps(protocol::Generate
     return {[this, kept]() -> std::optional<std::vector<protocol::Completion>> {
       return value_or_throw(on(std::move(*kept)));
     }};
-  begin(std::move(*kept));
+  value_or_throw(begin(std::move(*kept)));
   // A computation that ends early leaves no request behind.
-  const std::shared_ptr<void> last(nullptr, [this](void*) { generator_.discard_all(); });
+  const std::shared_ptr<void> last(nullptr, [this](void*) { engine_->discard_all(); });
   return {[this, last] { return step(); }};
 }
 
@@ -144,20 +130,36 @@ Stepwise<std::vector<protocol::Completion>> Rollout::take_samples(
   }};
 }
 
-void Rollout::begin(protocol::Generate message) {
+/// Submits the requests, whose ids are their indices, or none.
+Result<> Rollout::begin(protocol::Generate message) {
   updates_ = {{version_, updates_.at(version_)}};
   drawn_.clear();
-  for (const auto& request : message.requests) drawn_.push_back({.sample_id = request.sample_id});
-  value_or_throw(generator_.submit_all(requests_of(std::move(message))));
+  ended_.clear();
+  for (auto& draw : message.requests) {
+    const std::size_t index = drawn_.size();
+    drawn_.push_back({.sample_id = draw.sample_id});
+    engine::serving::Job job;
+    job.sample_id = draw.sample_id;
+    job.request = std::make_shared<const engine::generate::Request>(
+        engine::generate::Request{.prompt = std::move(draw.prompt), .params = message.sampling});
+    job.on_end = [this](auto result) { ended_.push_back(std::move(result)); };
+    engine_->submit(index, std::move(job));
+    if (ended_.empty()) continue;
+    engine_->discard_all();
+    return fail(ended_.front());
+  }
+  return {};
 }
 
 std::optional<std::vector<protocol::Completion>> Rollout::step() {
-  for (auto& done : generator_.step()) {
+  engine_->step();
+  for (auto& ended : std::exchange(ended_, {})) {
+    auto done = value_or_throw(std::move(ended));
     const std::size_t index = done.id;
     const auto oldest = done.versions.empty() ? version_ : done.versions.front();
     drawn_[index] = completion_of(std::move(done), decode_, updates_.at(oldest));
   }
-  if (!generator_.idle()) return std::nullopt;
+  if (!engine_->idle()) return std::nullopt;
   return std::move(drawn_);
 }
 
@@ -166,19 +168,25 @@ std::uint64_t Rollout::on(const protocol::CancelSamples& message) {
   const auto& ids = message.sample_ids;
   for (std::size_t n = 0; n < drawn_.size(); ++n) {
     const bool named = ids.empty() || std::ranges::find(ids, drawn_[n].sample_id) != ids.end();
-    if (named && generator_.cancel(n)) ++cancelled;
+    if (named && engine_->cancel(n)) ++cancelled;
   }
   return cancelled;
 }
 
-Result<std::vector<protocol::Completion>> sample_completions(
-    engine::generate::Generator& generator, protocol::Generate message,
-    const engine::generate::TextDecoder& decode, std::uint64_t updates) {
-  auto generations = generator.generate_all(requests_of(std::move(message)));
-  RETURN_IF_ERROR(generations);
-  std::vector<protocol::Completion> drawn;
-  for (auto& g : *generations) drawn.push_back(completion_of(std::move(g), decode, updates));
-  return drawn;
+protocol::Completion completion_of(engine::generate::Generation done,
+                                   const engine::generate::TextDecoder& decode,
+                                   std::uint64_t updates) {
+  std::string text = done.text.empty() && decode ? decode(done.ids) : std::move(done.text);
+  return {.sample_id = done.sample_id,
+          .ids = std::move(done.ids),
+          .logp = std::move(done.sampling_logp),
+          .masks = std::move(done.masks),
+          .text = std::move(text),
+          .finish_reason = done.finish,
+          .versions = version_runs(done.versions),
+          .updates = updates,
+          .interruptions = done.interruptions,
+          .restarts = done.restarts};
 }
 
 std::vector<protocol::VersionRun> version_runs(const std::vector<std::uint64_t>& versions) {
@@ -247,15 +255,21 @@ Result<> Rollout::on(protocol::CommitWeights message) {
     return fail(Errc::bad_input,
                 cat("weights of version ", message.version, " were not prepared (",
                     prepared_ ? cat("version ", *prepared_, " was") : "nothing was", ")"));
-  if (shadow_)
-    use_shadow();
-  else
-    model_->device().upload(model_->parameters().trained().values(), prepared_adapter_);
+  const auto use = [this]() -> Result<> {
+    if (shadow_)
+      use_shadow();
+    else
+      model_->device().upload(model_->parameters().trained().values(), prepared_adapter_);
+    return {};
+  };
+  RETURN_IF_ERROR(
+      engine_->set_weights({.write = use,
+                            .version = message.version,
+                            .effect = change_.value_or(engine::generate::WeightChange())}));
   prepared_.reset();
   version_ = message.version;
   base_ = {version_, std::exchange(prepared_values_, {})};
   updates_[version_] = prepared_updates_;
-  generator_.weights_changed(version_, change_.value_or(engine::generate::WeightChange()));
   if (service_) service_->adopt(version_, base_.values);
   return {};
 }

@@ -11,16 +11,16 @@
 #include "actors/roles/rollout_service.h"
 #include "actors/roles/weight_assembly.h"
 #include "actors/runtime/message.h"
-#include "engine/generate/generator.h"
 #include "engine/parallel/grid.h"
+#include "engine/serving/engine.h"
 
 namespace troupe::actors::roles {
 
-/// Completions of the requests, in their order. `decode`, which may be empty, gives the texts that
-/// the generator does not; `updates`: of the weights.
-Result<std::vector<protocol::Completion>> sample_completions(
-    engine::generate::Generator& generator, protocol::Generate message,
-    const engine::generate::TextDecoder& decode, std::uint64_t updates);
+/// The sample of a generation. `decode`, which may be empty, gives the text that the generator does
+/// not; `updates`: of the weights.
+protocol::Completion completion_of(engine::generate::Generation done,
+                                   const engine::generate::TextDecoder& decode,
+                                   std::uint64_t updates);
 
 /// The versions of consecutive tokens as runs.
 std::vector<protocol::VersionRun> version_runs(const std::vector<std::uint64_t>& versions);
@@ -62,10 +62,11 @@ class Rollout {
 
  private:
   Rollout(std::unique_ptr<engine::models::Decoder> model,
-          std::unique_ptr<engine::models::Decoder> shadow, engine::generate::Generator generator,
+          std::unique_ptr<engine::models::Decoder> shadow,
+          std::unique_ptr<engine::serving::Engine> engine,
           const engine::generate::GeneratorConfig& config, const engine::parallel::Mesh* mesh);
   Result<std::vector<protocol::Completion>> draw(protocol::Generate message);
-  void begin(protocol::Generate message);
+  Result<> begin(protocol::Generate message);
   std::optional<std::vector<protocol::Completion>> step();
   std::vector<float> probe(engine::models::Decoder& model, const protocol::Weights& weights);
   void use_shadow();
@@ -73,15 +74,16 @@ class Rollout {
   Stepwise<std::vector<protocol::Completion>> take_samples(const protocol::Generate& message);
 
   std::unique_ptr<engine::models::Decoder> model_, shadow_;
-  engine::generate::Generator generator_;
+  std::unique_ptr<engine::serving::Engine> engine_;
   engine::generate::TextDecoder decode_;
   engine::ops::Precision precision_;
   const engine::parallel::Mesh* mesh_;
   bool borrows_;  ///< reads the weights in the message that brought them
   std::optional<engine::generate::WeightChange> change_;  ///< set: generation can be interrupted
-  std::vector<protocol::Completion>
-      drawn_;                  ///< of the Generate in progress; finished ones are filled
-  std::uint64_t version_ = 0;  ///< of the weights in use
+  /// Of the Generate in progress; finished ones are filled.
+  std::vector<protocol::Completion> drawn_;
+  std::vector<Result<engine::generate::Generation>> ended_;  ///< in the step in progress
+  std::uint64_t version_ = 0;                                ///< of the weights in use
   /// Optimizer updates of these weights, and of those that sampled tokens of the Generate in
   /// progress.
   std::map<std::uint64_t, std::uint64_t> updates_ = {{0, 0}};

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/protocol/generate.h"
-#include "engine/base/shared_array.h"
+#include "engine/base/memory/shared_array.h"
 
 namespace troupe::actors::roles {
 

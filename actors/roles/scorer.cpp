@@ -1,7 +1,7 @@
 #include "actors/roles/scorer.h"
 
 #include "actors/roles/weights.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/nn/parameters.h"
 
 namespace troupe::actors::roles {

@@ -1,9 +1,9 @@
 #include "actors/roles/trainer.h"
 
 #include "actors/roles/weights.h"
-#include "engine/base/available_memory.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/environment/available_memory.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::roles {
 

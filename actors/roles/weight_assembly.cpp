@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "actors/roles/weight_coding.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/ops/borrowed.h"
 
@@ -18,8 +18,12 @@ Result<WeightPart> weight_part(const protocol::ReadWeights& request, std::span<c
                 cat("weights of version ", request.version, ": expected a part of ", values.size(),
                     " values, found ", request.count, " from ", request.first));
   const auto part = values.subspan(request.first, request.count);
-  WeightPart out{
-      request.version, request.first, request.count, request.coding, request.base, {}, 0};
+  WeightPart out{.version = request.version,
+                 .first = request.first,
+                 .count = request.count,
+                 .coding = request.coding,
+                 .base = request.base,
+                 .bytes = {}};
   std::span<const float> had;
   if (request.coding == WeightCoding::delta) {
     if (base.values && base.version == request.base && base.values->size() == values.size())

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "actors/protocol/weight_transfer.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::actors::roles {
 

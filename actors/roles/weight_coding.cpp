@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "engine/base/check.h"
-#include "engine/base/fields.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::roles {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "actors/protocol/weight_transfer.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::actors::roles {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/half.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/nn/borrowed_values.h"

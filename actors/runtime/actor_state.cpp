@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "actors/runtime/detached.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors {
 

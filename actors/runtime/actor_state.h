@@ -13,7 +13,7 @@
 
 #include "actors/runtime/behavior.h"
 #include "actors/runtime/scheduler.h"
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "transports/transport.h"
 
 namespace troupe::actors {

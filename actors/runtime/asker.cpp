@@ -6,9 +6,9 @@
 
 #include "actors/runtime/actor_ref.h"
 #include "actors/runtime/detached.h"
-#include "engine/base/check.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors {
 

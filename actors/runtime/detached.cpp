@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "engine/base/environment_error.h"
+#include "engine/base/files/environment_error.h"
 
 namespace troupe::actors {
 

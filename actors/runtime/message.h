@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "actors/runtime/task.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::actors {
 

@@ -10,13 +10,35 @@
 #include "actors/runtime/actor_state.h"
 #include "actors/runtime/asker.h"
 #include "actors/runtime/detached.h"
-#include "actors/runtime/duplicate_window.h"
-#include "engine/base/check.h"
-#include "engine/base/log.h"
-#include "engine/base/progress.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/progress.h"
 
 namespace troupe::actors {
+namespace {
+
+/// Detects repeated requests of one sender. A sender's ids increase, but a transport may repeat or
+/// reorder frames.
+class DuplicateWindow {
+ public:
+  /// True for a new id. An id older than the last 4096 counts as seen: handling a request twice is
+  /// worse than losing it.
+  bool first(std::uint64_t id) {
+    if (id <= floor_ || !seen_.insert(id).second) return false;
+    if (seen_.size() > 4096) {
+      floor_ = *seen_.begin();
+      seen_.erase(seen_.begin());
+    }
+    return true;
+  }
+
+ private:
+  std::uint64_t floor_ = 0;  // ids up to this one are no longer stored
+  std::set<std::uint64_t> seen_;
+};
+
+}  // namespace
 
 using transports::Address;
 using transports::Body;
@@ -241,8 +263,14 @@ void Node::Core::answer(const Frame& request, Result<Body> result, std::int64_t 
                         std::int64_t ended) {
   const Kind kind = result ? Kind::reply : Kind::error;
   Body body = result ? std::move(*result) : Body::of(std::move(result.error()));
-  if (!transport.send(Frame{request.from, request.to, request.id, kind, request.type,
-                            std::move(body), began, ended}))
+  if (!transport.send(Frame{.to = request.from,
+                            .from = request.to,
+                            .id = request.id,
+                            .kind = kind,
+                            .type = request.type,
+                            .body = std::move(body),
+                            .began = began,
+                            .ended = ended}))
     ++undeliverable;
 }
 
@@ -319,7 +347,7 @@ Node::~Node() {
 }
 
 void Node::install(const std::string& name, Behavior behavior, const Placed& placed) {
-  const Placement& placement = placed.placement;
+  const ActorOptions& options = placed.options;
   check(!core_->stopped, "an actor cannot be spawned on a stopped node");
   check(core_->names.insert(name).second, "two actors of a node have the same name");
   bool computes = false, waits = false, interrupts = false;
@@ -328,24 +356,24 @@ void Node::install(const std::string& name, Behavior behavior, const Placed& pla
     waits |= !handler.computes();
     interrupts |= handler.interrupts;
   }
-  check(placement.max_concurrency == 1 ||
-            (placement.max_concurrency > 1 &&
-             (!computes || (placed.concurrent && !waits && !interrupts))),
-        "max_concurrency above 1 requires that every handler is a coroutine, or none, none "
-        "interrupts another, and the actor is a ConcurrentActor");
+  check(
+      options.max_concurrency == 1 || (options.max_concurrency > 1 &&
+                                       (!computes || (placed.concurrent && !waits && !interrupts))),
+      "max_concurrency above 1 requires that every handler is a coroutine, or none, none "
+      "interrupts another, and the actor is a ConcurrentActor");
   std::vector<Executor*> executors;
-  for (std::size_t i = computes ? placement.max_concurrency : 0; i-- > 0;) {
+  for (std::size_t i = computes ? options.max_concurrency : 0; i-- > 0;) {
     const std::string number = i == 0 ? "" : cat("-", i);
     executors.push_back(
-        &core_->scheduler.executor(cat(core_->name, "/", placement.executor, number)));
+        &core_->scheduler.executor(cat(core_->name, "/", options.executor, number)));
   }
   Executor& executor = computes ? *executors.back() : core_->control;
   auto actor = std::make_shared<ActorState>(ActorState{.name = name,
                                                        .behavior = std::move(behavior),
                                                        .executor = &executor,
                                                        .idle = std::move(executors),
-                                                       .mailbox = Mailbox(placement.mailbox),
-                                                       .max_concurrency = placement.max_concurrency,
+                                                       .mailbox = Mailbox(options.mailbox),
+                                                       .max_concurrency = options.max_concurrency,
                                                        .handling = {},
                                                        .death_reason = {}});
   core_->spawned.push_back(actor);

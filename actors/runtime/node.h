@@ -20,7 +20,7 @@
 namespace troupe::actors {
 
 /// Executor and queue limits of an actor.
-struct Placement {
+struct ActorOptions {
   /// Executor of the compute handlers. Actors on the same executor take turns; others run in
   /// parallel.
   std::string executor = "engine";
@@ -32,7 +32,7 @@ struct Placement {
 };
 
 /// An actor whose compute handlers may run on several threads at a time, and states on how many:
-/// its max_concurrency, unless the placement has a larger one.
+/// its max_concurrency, unless the options have a larger one.
 template <class A>
 concept ConcurrentActor = requires(const A& actor) {
   { actor.concurrency() } -> std::same_as<std::size_t>;
@@ -71,15 +71,15 @@ class Node {
   /// each. Throws Bug for a name in use. Call it on the thread that created the node. stop()
   /// destroys the actors on their executors, in reverse order of spawning.
   template <class A>
-  auto spawn(std::string name, A actor, Placement placement = {}) {
-    return spawn(std::move(name), std::make_unique<A>(std::move(actor)), std::move(placement));
+  auto spawn(std::string name, A actor, ActorOptions options = {}) {
+    return spawn(std::move(name), std::make_unique<A>(std::move(actor)), std::move(options));
   }
   template <class A>
-  auto spawn(std::string name, std::unique_ptr<A> actor, Placement placement = {}) {
+  auto spawn(std::string name, std::unique_ptr<A> actor, ActorOptions options = {}) {
     if constexpr (ConcurrentActor<A>)
-      placement.max_concurrency = std::max(placement.max_concurrency, actor->concurrency());
+      options.max_concurrency = std::max(options.max_concurrency, actor->concurrency());
     install(name, behavior_of(std::shared_ptr<A>(std::move(actor)), typename A::Handled{}),
-            {ConcurrentActor<A>, std::move(placement)});
+            {ConcurrentActor<A>, std::move(options)});
     return ref(transports::Address{this->name(), std::move(name)}, typename A::Handled{});
   }
 
@@ -111,7 +111,7 @@ class Node {
   class Core;
   struct Placed {
     bool concurrent = false;  ///< compute handlers may run on several threads at a time
-    Placement placement;
+    ActorOptions options;
   };
   void install(const std::string& name, Behavior behavior, const Placed& placed);
   std::shared_ptr<Core> core_;

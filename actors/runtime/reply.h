@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "transports/body.h"
 
 namespace troupe::actors {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::actors {
 

@@ -9,9 +9,9 @@
 #include <chrono>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/progress.h"
-#include "engine/base/thread_with_blocked_signals.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/threads/progress.h"
+#include "engine/base/threads/thread_with_blocked_signals.h"
 
 namespace troupe::actors {
 namespace {

@@ -4,8 +4,8 @@
 #include <deque>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/random.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/random/random.h"
 
 namespace troupe::actors {
 

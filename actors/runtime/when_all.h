@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "actors/runtime/task.h"
-#include "engine/base/check.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::actors {
 

@@ -15,9 +15,9 @@
 #include <string_view>
 
 #include "actors/sandbox/seccomp_filter.h"
-#include "engine/base/descriptor.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/descriptor.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::sandbox {
 namespace {

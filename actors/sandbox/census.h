@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "actors/sandbox/process_tree.h"
+#include "engine/base/processes/process_tree.h"
 
 namespace troupe::actors::sandbox {
 

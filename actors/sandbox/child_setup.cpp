@@ -25,7 +25,7 @@ namespace {
 constexpr int niceness = 10;
 
 struct Setup {
-  const Plan& plan;
+  const SandboxPlan& plan;
   const ChildPipes& pipes;
 
   [[noreturn]] void report_failure(SetupStep step, int which = -1) const {
@@ -78,7 +78,7 @@ bool make_mount(const Mount& mount) {
 // root.
 void build_root(const Setup& setup) {
   constexpr unsigned long no_devices = MS_NOSUID | MS_NODEV;
-  const Plan& plan = setup.plan;
+  const SandboxPlan& plan = setup.plan;
   setup.require(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0,
                 SetupStep::mounts);
   setup.require(::mount("tmpfs", "/tmp", "tmpfs", no_devices, "mode=755,size=1m") == 0,
@@ -180,7 +180,7 @@ void install_filter(const Setup& setup) {
 // The limit on processes counts those of user nobody in every sandbox of this host. When another
 // program uses all of them, exec fails until that program is killed, so this retries for up to
 // three seconds.
-void exec_program(const Plan& plan, char* const* run, char* const* environment) {
+void exec_program(const SandboxPlan& plan, char* const* run, char* const* environment) {
   constexpr timespec moment{0, 10'000'000};
   for (int tries = 0; tries < 300; ++tries) {
     ::execve(plan.program.c_str(), run, environment);
@@ -191,8 +191,8 @@ void exec_program(const Plan& plan, char* const* run, char* const* environment) 
 
 }  // namespace
 
-void run_child(const Plan& plan, const char* folder, const ChildPipes& pipes, char* const* run,
-               char* const* environment) {
+void run_child(const SandboxPlan& plan, const char* folder, const ChildPipes& pipes,
+               char* const* run, char* const* environment) {
   const Setup setup{plan, pipes};
   const bool own_root = plan.limits.isolation == Isolation::namespaces;
   setup.require(::prctl(PR_SET_PDEATHSIG, SIGKILL) == 0, SetupStep::parent);

@@ -40,7 +40,7 @@ constexpr std::array<std::string_view, 11> names_of(SetupStep) {
 struct SetupError {
   SetupStep step = SetupStep::parent;
   int error = 0;   ///< errno
-  int which = -1;  ///< index in Plan::mounts, or -1
+  int which = -1;  ///< index in SandboxPlan::mounts, or -1
 };
 
 /// Descriptors in the child; all are 3 or above.
@@ -54,7 +54,7 @@ struct ChildPipes {
 
 /// Sets the process up and runs the program. Never returns. `folder`: working directory under
 /// Isolation::limits.
-[[noreturn]] void run_child(const Plan& plan, const char* folder, const ChildPipes& pipes,
+[[noreturn]] void run_child(const SandboxPlan& plan, const char* folder, const ChildPipes& pipes,
                             char* const* run, char* const* environment);
 
 }  // namespace troupe::actors::sandbox

@@ -1,7 +1,6 @@
 #include "actors/sandbox/contained_program.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -14,33 +13,24 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "actors/sandbox/census.h"
 #include "actors/sandbox/child_setup.h"
 #include "actors/sandbox/landlock.h"
 #include "actors/sandbox/temp_folder.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/processes/pipe.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::sandbox {
 namespace {
 
 // Maximum time for killed processes to end; longer means that one hangs in a driver.
 // Both are shorter than helper_timeout, within which the helper answers.
-constexpr int kill_timeout_ms = 4'000;
+constexpr std::chrono::milliseconds kill_timeout{4000};
 constexpr std::chrono::seconds setup_timeout{8};
-
-struct Pipe {
-  Descriptor read, write;
-};
-
-Result<Pipe> new_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    return fail(Errc::io, cat("cannot make a pipe: ", std::strerror(errno)));
-  return Pipe{Descriptor(ends[0]), Descriptor(ends[1])};
-}
 
 std::vector<char*> argv_of(const std::vector<std::string>& texts) {
   std::vector<char*> out;
@@ -91,14 +81,14 @@ constexpr const char* isolation_help =
     "kernel.unprivileged_userns_clone=1), or say "
     "\"isolation: limits\", which lets the program see this host's files";
 
-Error denied(const Plan& plan, const std::string& what, int error) {
+Error denied(const SandboxPlan& plan, const std::string& what, int error) {
   const bool boxed = plan.limits.isolation == Isolation::namespaces;
   return {Errc::unsupported,
           cat("cannot contain ", quote(plan.program, 400), ": ", what, ": ", std::strerror(error),
               boxed ? ". " : "", boxed ? isolation_help : "")};
 }
 
-Error describe(const Plan& plan, const SetupError& error) {
+Error describe(const SandboxPlan& plan, const SetupError& error) {
   const std::string step(names_of(SetupStep{})[static_cast<std::size_t>(error.step)]);
   if (error.step == SetupStep::program)
     return {Errc::not_found,
@@ -115,7 +105,7 @@ Error describe(const Plan& plan, const SetupError& error) {
 
 }  // namespace
 
-ContainedProgram::ContainedProgram(Plan plan)
+ContainedProgram::ContainedProgram(SandboxPlan plan)
     : plan_(std::move(plan)), setup_deadline_(std::chrono::steady_clock::now() + setup_timeout) {
 }
 
@@ -124,7 +114,8 @@ ContainedProgram::~ContainedProgram() {
   if (!folder_.empty()) remove_temp_folder(folder_);
 }
 
-Result<std::unique_ptr<ContainedProgram>> ContainedProgram::create(Plan plan, Streams streams,
+Result<std::unique_ptr<ContainedProgram>> ContainedProgram::create(SandboxPlan plan,
+                                                                   Streams streams,
                                                                    unsigned number) {
   std::unique_ptr<ContainedProgram> out(new ContainedProgram(std::move(plan)));
   RETURN_IF_ERROR(out->start(std::move(streams), number));
@@ -269,16 +260,16 @@ double ContainedProgram::processor_seconds() const {
 EndReply ContainedProgram::kill() {
   if (id_ <= 0) return end_;
   send_kill();
-  pollfd ended{exited_.get(), POLLIN, 0};
-  if (::poll(&ended, 1, kill_timeout_ms) > 0) {
+  if (wait_readable(exited_.get(), kill_timeout)) {
     rusage used{};
     ::wait4(id_, &end_.status, 0, &used);
     const std::uint64_t counted = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
     end_.peak_memory = counted > inherited_memory_ ? counted : 0;
     // In a namespace, the first process ends after the others.
-    for (int ms = 0; !in_namespaces() && ms < kill_timeout_ms && ::kill(-id_, SIGKILL) == 0; ++ms) {
+    for (int ms = 0; !in_namespaces() && ms < kill_timeout.count() && ::kill(-id_, SIGKILL) == 0;
+         ++ms) {
       while (::waitpid(-id_, nullptr, WNOHANG) > 0) continue;
-      ::poll(nullptr, 0, 1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   } else {
     end_.status = SIGKILL;

@@ -13,9 +13,9 @@
 #include "actors/sandbox/helper_messages.h"
 #include "actors/sandbox/memory_cgroup.h"
 #include "actors/sandbox/plan.h"
-#include "actors/sandbox/process_tree.h"
-#include "engine/base/descriptor.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/descriptor.h"
+#include "engine/base/processes/process_tree.h"
 
 namespace troupe::actors::sandbox {
 
@@ -30,7 +30,7 @@ class ContainedProgram {
   /// Creates the process, which then sets up its sandbox and runs the program. `number` names its
   /// cgroup. Errc::unsupported (the kernel denies isolation; the message names the setting that
   /// does without it), io.
-  static Result<std::unique_ptr<ContainedProgram>> create(Plan plan, Streams streams,
+  static Result<std::unique_ptr<ContainedProgram>> create(SandboxPlan plan, Streams streams,
                                                           unsigned number);
   ContainedProgram(const ContainedProgram&) = delete;
   /// Kills it and its descendants and removes its folder and its cgroup.
@@ -54,7 +54,7 @@ class ContainedProgram {
   EndReply kill();
 
  private:
-  explicit ContainedProgram(Plan plan);
+  explicit ContainedProgram(SandboxPlan plan);
   Result<> start(Streams streams, unsigned number);
   Result<> join_cgroup(unsigned number);
   bool in_namespaces() const { return plan_.limits.isolation == Isolation::namespaces; }
@@ -63,7 +63,7 @@ class ContainedProgram {
   void reap_orphans() const;
   std::uint64_t memory_of(const std::vector<ProcessEntry>& members);
 
-  Plan plan_;
+  SandboxPlan plan_;
   pid_t id_ = -1;
   std::string folder_;  ///< removed at the end
   std::optional<MemoryCgroup> cgroup_;

@@ -1,14 +1,12 @@
 #include "actors/sandbox/helper.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <list>
@@ -19,7 +17,8 @@
 #include "actors/sandbox/census.h"
 #include "actors/sandbox/contained_program.h"
 #include "actors/sandbox/helper_messages.h"
-#include "engine/base/descriptor.h"
+#include "engine/base/files/descriptor.h"
+#include "engine/base/processes/pipe.h"
 
 namespace troupe::actors::sandbox {
 namespace {
@@ -56,30 +55,27 @@ class Helper {
   // Returns when the parent has ended.
   void run() {
     while (true) {
-      const std::vector<pollfd> ready = wait();
+      const std::vector<bool> ready = wait();
       std::size_t at = 1;
       for (auto client = clients_.begin(); client != clients_.end(); at += 2) {
-        const bool reported = ready[at].revents != 0, asked = ready[at + 1].revents != 0;
+        const bool reported = ready[at], asked = ready[at + 1];
         const bool keep = (!reported || finish_setup(*client)) && (!asked || answer(*client));
         client = keep ? std::next(client) : clients_.erase(client);
       }
-      if (ready[0].revents != 0 && !accept()) return;
+      if (ready[0] && !accept()) return;
       if (Clock::now() >= next_census_) measure();
     }
   }
 
  private:
   // Descriptors of the parent, then the report and the socket of each client.
-  std::vector<pollfd> wait() const {
-    std::vector<pollfd> watched{{parent_, POLLIN, 0}};
+  std::vector<bool> wait() const {
+    std::vector<int> watched{parent_};
     for (const Client& client : clients_) {
-      watched.push_back({client.program->setup_report(), POLLIN, 0});
-      watched.push_back({client.socket.get(), POLLIN, 0});
+      watched.push_back(client.program->setup_report());
+      watched.push_back(client.socket.get());
     }
-    const auto left = std::chrono::ceil<milliseconds>(next_census_ - Clock::now()).count();
-    ::poll(watched.data(), watched.size(),
-           clients_.empty() ? -1 : static_cast<int>(std::max<std::int64_t>(left, 0)));
-    return watched;
+    return wait_readable(watched, clients_.empty() ? Clock::time_point::max() : next_census_);
   }
 
   // False at the end of the parent.

@@ -146,20 +146,20 @@ bool receive_message(int socket, void* bytes, std::size_t size,
   return true;
 }
 
-std::string encode(const Plan& plan) {
+std::string encode(const SandboxPlan& plan) {
   Writer writer;
   each_member(plan, writer);
   return std::string(bytes_of(writer.out.size())) + writer.out;
 }
 
-Result<Plan> receive_plan(int socket) {
+Result<SandboxPlan> receive_plan(int socket) {
   std::size_t size = 0;
   if (!receive_message(socket, &size, sizeof size) || size > max_plan_bytes)
     return fail(Errc::closed, "expected a plan of a sandbox, received none");
   std::string bytes(size, '\0');
   if (!receive_message(socket, bytes.data(), size))
     return fail(Errc::closed, "the plan of a sandbox is incomplete");
-  Plan plan;
+  SandboxPlan plan;
   Reader reader(bytes);
   each_member(plan, reader);
   if (!reader.good) return fail(Errc::bad_input, "the plan of a sandbox is malformed");

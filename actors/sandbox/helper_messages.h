@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "actors/sandbox/plan.h"
-#include "engine/base/descriptor.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/descriptor.h"
 
 namespace troupe::actors::sandbox {
 
@@ -54,7 +54,7 @@ std::string_view bytes_of(const T& value) {
 }
 
 /// A plan as bytes, preceded by their number. receive_plan() reads it.
-std::string encode(const Plan& plan);
-Result<Plan> receive_plan(int socket);
+std::string encode(const SandboxPlan& plan);
+Result<SandboxPlan> receive_plan(int socket);
 
 }  // namespace troupe::actors::sandbox

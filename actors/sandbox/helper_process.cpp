@@ -1,11 +1,9 @@
 #include "actors/sandbox/helper_process.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,16 +17,18 @@
 #include "actors/sandbox/helper.h"
 #include "actors/sandbox/helper_messages.h"
 #include "actors/sandbox/temp_folder.h"
-#include "engine/base/check.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/log/log.h"
+#include "engine/base/processes/child_process.h"
+#include "engine/base/processes/pipe.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::sandbox {
 namespace {
 
 // Longest wait for the end of a helper whose socket was closed, and of one that was killed.
-constexpr int end_timeout_ms = 5'000;
-constexpr int closing_ms = 200;
+constexpr std::chrono::seconds end_timeout{5};
+constexpr std::chrono::milliseconds closing_time{200};
 
 // Nothing of the parent's environment but what the dynamic linker and the sanitizers need.
 std::vector<char*> clean_environment() {
@@ -81,18 +81,7 @@ class SpawnSettings {
   posix_spawnattr_t attributes_;
 };
 
-bool readable(int descriptor, int wait_ms) {
-  pollfd one{descriptor, POLLIN, 0};
-  return ::poll(&one, 1, wait_ms) > 0;
-}
-
 }  // namespace
-
-std::string text_of_status(int status) {
-  if (WIFSIGNALED(status))
-    return cat("was killed by signal ", WTERMSIG(status), " (", ::strsignal(WTERMSIG(status)), ")");
-  return cat("ended with exit code ", WEXITSTATUS(status));
-}
 
 Result<std::shared_ptr<HelperProcess>> HelperProcess::start() {
   check(can_be_helper(), "main() of a program with sandboxes calls run_if_helper() first");
@@ -109,18 +98,18 @@ Result<std::shared_ptr<HelperProcess>> HelperProcess::start() {
     return fail(Errc::io, cat("cannot start the process that runs reward programs (", helper_name,
                               "): ", std::strerror(error)));
   out->id_ = id;
-  out->exited_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, id, 0)));
+  out->exited_ = open_pidfd(id);
   return out;
 }
 
 HelperProcess::~HelperProcess() {
   socket_.close();  // it kills its programs and exits
-  if (ending_.empty() && !readable(exited_.get(), end_timeout_ms)) ::kill(id_, SIGKILL);
+  if (ending_.empty() && !wait_readable(exited_.get(), end_timeout)) ::kill(id_, SIGKILL);
   reap();
 }
 
 bool HelperProcess::running() const {
-  return ending_.empty() && !readable(exited_.get(), 0);
+  return ending_.empty() && !wait_readable(exited_.get(), {});
 }
 
 bool HelperProcess::send(std::span<const int> streams) const {
@@ -130,7 +119,7 @@ bool HelperProcess::send(std::span<const int> streams) const {
 void HelperProcess::give_up(const std::string& why) {
   if (!ending_.empty()) return;
   // Its socket is closed a moment before its end shows.
-  const bool ended = readable(exited_.get(), closing_ms);
+  const bool ended = wait_readable(exited_.get(), closing_time);
   if (!ended) ::kill(id_, SIGKILL);  // not waited for yet, so the id is its own
   reap();
   if (!ended) ending_ = cat(why, " and was killed");
@@ -140,8 +129,8 @@ void HelperProcess::give_up(const std::string& why) {
 void HelperProcess::reap() {
   if (!ending_.empty()) return;
   int status = SIGKILL;
-  if (readable(exited_.get(), end_timeout_ms)) ::waitpid(id_, &status, WNOHANG);
-  ending_ = text_of_status(status);
+  if (wait_readable(exited_.get(), end_timeout)) ::waitpid(id_, &status, WNOHANG);
+  ending_ = describe_exit(status);
   remove_temp_folders_of(id_);
 }
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
-#include "engine/base/descriptor.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/descriptor.h"
 
 namespace troupe::actors::sandbox {
 
@@ -54,8 +54,5 @@ class HelperSupervisor {
  private:
   std::shared_ptr<HelperProcess> helper_;
 };
-
-/// "was killed by signal 11 (Segmentation fault)", "ended with exit code 3", from wait()'s status.
-std::string text_of_status(int status);
 
 }  // namespace troupe::actors::sandbox

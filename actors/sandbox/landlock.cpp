@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "engine/base/descriptor.h"
+#include "engine/base/files/descriptor.h"
 
 namespace troupe::actors::sandbox {
 namespace {

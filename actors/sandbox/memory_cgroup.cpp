@@ -10,9 +10,9 @@
 #include <sstream>
 #include <utility>
 
-#include "engine/base/descriptor.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/descriptor.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::sandbox {
 namespace {

@@ -12,7 +12,7 @@
 #include "actors/sandbox/census.h"
 #include "actors/sandbox/memory_cgroup.h"
 #include "actors/sandbox/seccomp_filter.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::sandbox {
 namespace {
@@ -38,7 +38,7 @@ bool inside(const fs::path& path, const fs::path& folder) {
 
 class View {
  public:
-  explicit View(Plan& plan) : plan_(plan) {}
+  explicit View(SandboxPlan& plan) : plan_(plan) {}
 
   // Adds a mount for a path that exists and is not inside a mounted folder.
   void show(const fs::path& given) {
@@ -92,7 +92,7 @@ class View {
     plan_.mounts.push_back({Mount::Kind::device, cat("/old", device), cat("/new", device)});
   }
 
-  Plan& plan_;
+  SandboxPlan& plan_;
   std::vector<fs::path> folders_;
   std::set<std::string> made_, shown_;
 };
@@ -209,12 +209,12 @@ Result<> Limits::validate(const std::string& where) const {
   return {};
 }
 
-Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits,
-                       const std::string& where) {
+Result<SandboxPlan> make_plan(const std::vector<std::string>& run, const Limits& limits,
+                              const std::string& where) {
   if (run.empty() || run[0].empty())
     return fail(Errc::usage, cat(where, ": expected a program and its arguments, found none"));
   RETURN_IF_ERROR(check_script(run, where));
-  Plan plan;
+  SandboxPlan plan;
   plan.limits = limits;
   plan.zero_device = counts_shared_mappings();
   View view(plan);

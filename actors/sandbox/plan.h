@@ -1,5 +1,5 @@
-// Plan: everything that a sandboxed process needs, prepared before it starts, because nothing may
-// be allocated between fork and exec.
+// SandboxPlan: everything that a sandboxed process needs, prepared before it starts, because
+// nothing may be allocated between fork and exec.
 #pragma once
 
 #include <linux/filter.h>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "actors/sandbox/limits.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::actors::sandbox {
 
@@ -20,7 +20,7 @@ struct Mount {
   std::string to;    ///< destination
 };
 
-struct Plan {
+struct SandboxPlan {
   Limits limits;
   std::string program;  ///< absolute path
   /// The program's arguments; the first is its name. Files are absolute paths.
@@ -41,8 +41,8 @@ struct Plan {
 /// An argument that names a file is given as an absolute path, and may be read. Errc::not_found,
 /// also for the script of an interpreter that does not exist ([python3, reward.py]); usage. `where`
 /// starts the message.
-Result<Plan> make_plan(const std::vector<std::string>& run, const Limits& limits,
-                       const std::string& where);
+Result<SandboxPlan> make_plan(const std::vector<std::string>& run, const Limits& limits,
+                              const std::string& where);
 
 /// User id of programs when troupe runs as root: "nobody".
 inline constexpr unsigned nobody = 65534;

@@ -14,7 +14,10 @@
 #include <vector>
 
 #include "actors/sandbox/helper.h"
-#include "engine/base/text.h"
+#include "engine/base/processes/child_process.h"
+#include "engine/base/processes/pipe.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/blocked_signals.h"
 
 namespace troupe::actors::sandbox {
 namespace {
@@ -33,13 +36,6 @@ Result<Channel> new_channel() {
   for (const int direction : {SO_RCVTIMEO, SO_SNDTIMEO})
     ::setsockopt(ends[0], SOL_SOCKET, direction, &answer_timeout, sizeof answer_timeout);
   return channel;
-}
-
-Result<Channel> new_stream() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    return fail(Errc::io, cat("cannot make a pipe: ", std::strerror(errno)));
-  return Channel{Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
 void make_nonblocking(const Descriptor& descriptor) {
@@ -61,10 +57,10 @@ tl::unexpected<Error> helper_lost(HelperProcess& helper) {
 }  // namespace
 
 std::string ExitStatus::text() const {
-  return text_of_status(status);
+  return describe_exit(status);
 }
 
-Result<Process> Process::start(HelperSupervisor& helpers, const Plan& plan) {
+Result<Process> Process::start(HelperSupervisor& helpers, const SandboxPlan& plan) {
   // Landlock prevents this too, where the kernel has it.
   if (plan.limits.isolation == Isolation::limits) protect_memory();
   for (int tries = 1;; ++tries) {
@@ -75,11 +71,13 @@ Result<Process> Process::start(HelperSupervisor& helpers, const Plan& plan) {
   }
 }
 
-Result<Process> Process::start_by(std::shared_ptr<HelperProcess> helper, const Plan& plan) {
-  auto input = new_stream(), output = new_stream(), errors = new_stream(), channel = new_channel();
-  for (const auto* made : {&input, &output, &errors, &channel}) RETURN_IF_ERROR(*made);
-  const std::array<int, 4> descriptors{channel->theirs.get(), input->ours.get(),
-                                       output->theirs.get(), errors->theirs.get()};
+Result<Process> Process::start_by(std::shared_ptr<HelperProcess> helper, const SandboxPlan& plan) {
+  auto input = new_pipe(), output = new_pipe(), errors = new_pipe();
+  for (const auto* made : {&input, &output, &errors}) RETURN_IF_ERROR(*made);
+  auto channel = new_channel();
+  RETURN_IF_ERROR(channel);
+  const std::array<int, 4> descriptors{channel->theirs.get(), input->read.get(),
+                                       output->write.get(), errors->write.get()};
   if (!helper->send(descriptors)) return helper_lost(*helper);
   channel->theirs.close();
   StartReply reply;
@@ -93,9 +91,9 @@ Result<Process> Process::start_by(std::shared_ptr<HelperProcess> helper, const P
   process.id_ = reply.id;
   process.in_namespaces_ = plan.limits.isolation == Isolation::namespaces;
   process.exited_ = std::move(exited[0]);
-  process.input_ = std::move(input->theirs);
-  process.output_ = std::move(output->ours);
-  process.errors_ = std::move(errors->ours);
+  process.input_ = std::move(input->write);
+  process.output_ = std::move(output->read);
+  process.errors_ = std::move(errors->read);
   process.helper_ = std::move(helper);
   process.channel_ = std::move(channel->ours);
   for (const Descriptor* stream : {&process.input_, &process.output_, &process.errors_})
@@ -108,15 +106,11 @@ Process::~Process() {
 }
 
 ssize_t Process::write(std::string_view text) {
-  sigset_t pipe, before;
-  sigemptyset(&pipe);
-  sigaddset(&pipe, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
+  const BlockedSignals pipe{SIGPIPE};
   const ssize_t written = ::write(input_.get(), text.data(), text.size());
   const int why = errno;
   constexpr timespec now{0, 0};
-  if (written < 0 && why == EPIPE) ::sigtimedwait(&pipe, nullptr, &now);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (written < 0 && why == EPIPE) ::sigtimedwait(&pipe.signals(), nullptr, &now);
   errno = why;
   return written;
 }

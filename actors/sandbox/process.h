@@ -12,8 +12,8 @@
 #include "actors/sandbox/helper_messages.h"
 #include "actors/sandbox/helper_process.h"
 #include "actors/sandbox/plan.h"
-#include "engine/base/descriptor.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/descriptor.h"
 
 namespace troupe::actors::sandbox {
 
@@ -27,7 +27,7 @@ struct ExitStatus {
   std::uint64_t used = 0;
   /// The helper ended or did not answer, so the process was killed through no fault of its own.
   bool helper_lost = false;
-  /// "ended with exit code 3", "was killed by signal 11 (Segmentation fault)".
+  /// "exited with code 3", "was killed by signal 11 (Segmentation fault)".
   std::string text() const;
 };
 
@@ -36,7 +36,7 @@ class Process {
   /// Starts the program by the helper, and by a new one if that has ended or does not answer.
   /// Errc::not_found (no such program), unsupported (the kernel denies isolation; the message names
   /// the setting that does without it), io, closed (no helper answers).
-  static Result<Process> start(HelperSupervisor& helpers, const Plan& plan);
+  static Result<Process> start(HelperSupervisor& helpers, const SandboxPlan& plan);
   Process(Process&&) noexcept = default;
   Process& operator=(Process&&) = delete;
   ~Process();
@@ -61,7 +61,7 @@ class Process {
 
  private:
   Process() = default;
-  static Result<Process> start_by(std::shared_ptr<HelperProcess> helper, const Plan& plan);
+  static Result<Process> start_by(std::shared_ptr<HelperProcess> helper, const SandboxPlan& plan);
   void end_without_helper() const;
 
   pid_t id_ = -1;

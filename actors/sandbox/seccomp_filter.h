@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/sandbox/limits.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::actors::sandbox {
 
@@ -14,11 +14,11 @@ namespace troupe::actors::sandbox {
 /// (census.h): it then counts each as this many bytes.
 inline constexpr unsigned long long max_uncounted_mapping = 4ull << 20;
 
-/// Allows the calls of call_lists.h and returns ENOSYS for every other one, also for calls that
-/// this version does not know. Calls with several uses are allowed for the harmless ones: clone
-/// without namespaces and CLONE_PARENT, socketpair for connected streams, prctl, ioctl, fcntl,
-/// setsockopt and prlimit64 by their operation. Other ABIs (i386, x32) end the process. Under
-/// Isolation::limits it also denies leaving the process group, so that one signal ends all
+/// Allows the calls of the lists of seccomp_filter.cpp and returns ENOSYS for every other one, also
+/// for calls that this version does not know. Calls with several uses are allowed for the harmless
+/// ones: clone without namespaces and CLONE_PARENT, socketpair for connected streams, prctl, ioctl,
+/// fcntl, setsockopt and prlimit64 by their operation. Other ABIs (i386, x32) end the process.
+/// Under Isolation::limits it also denies leaving the process group, so that one signal ends all
 /// processes, and kill(-1). `counts_mappings`: the census reads what shared mappings hold.
 /// Errc::unsupported.
 Result<std::vector<sock_filter>> make_filter(const Limits& limits, bool counts_mappings);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -16,8 +15,9 @@
 #include <vector>
 
 #include "actors/sandbox/plan.h"
-#include "engine/base/descriptor.h"
-#include "engine/base/text.h"
+#include "engine/base/files/descriptor.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::sandbox {
 namespace {
@@ -110,11 +110,8 @@ bool is_own_folder(const std::string& path) {
 std::optional<pid_t> process_of(const std::string& name) {
   const auto dash = name.find('-', temp_folder_prefix.size());
   if (!name.starts_with(temp_folder_prefix) || dash == std::string::npos) return std::nullopt;
-  pid_t process = 0;
-  const char *const first = name.data() + temp_folder_prefix.size(), *const last =
-                                                                         name.data() + dash;
-  if (std::from_chars(first, last, process).ptr != last) return std::nullopt;
-  return process;
+  const std::size_t begin = temp_folder_prefix.size();
+  return parse_number<pid_t>(std::string_view(name).substr(begin, dash - begin));
 }
 
 void remove_folders_if(const std::function<bool(pid_t)>& removable) {

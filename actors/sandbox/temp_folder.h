@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::actors::sandbox {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::algorithms {
 namespace {

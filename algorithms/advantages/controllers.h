@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "engine/base/fields.h"
+#include "engine/base/json/fields.h"
 
 namespace troupe::algorithms {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "algorithms/advantages/token_rewards.h"
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::algorithms {
 namespace {

@@ -11,7 +11,7 @@
 #include "algorithms/advantages/advantage.h"
 #include "algorithms/advantages/whiten.h"
 #include "algorithms/losses/kl.h"
-#include "engine/base/fields.h"
+#include "engine/base/json/fields.h"
 #include "engine/data/experience.h"
 
 namespace troupe::algorithms {

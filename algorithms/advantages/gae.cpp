@@ -1,6 +1,6 @@
 #include "algorithms/advantages/gae.h"
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::algorithms {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/fields.h"
+#include "engine/base/json/fields.h"
 
 namespace troupe::algorithms {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::algorithms {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::algorithms {
 

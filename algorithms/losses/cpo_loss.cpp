@@ -1,7 +1,7 @@
 #include "algorithms/losses/cpo_loss.h"
 
 #include "algorithms/losses/simpo_loss.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "algorithms/losses/token_masks.h"
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 
@@ -111,6 +111,8 @@ Expr GrpoLoss::operator()(const TokenStats& now, const Experience& b, Report& re
   }
   if (entropy_coef != 0) loss = loss - entropy_coef * where(b.mask, now.entropy, 0.0);
   if (!now.entropy.empty()) report.mean(entropy_statistic, now.entropy, b.mask);
+  if (!now.whole_entropy.empty())
+    report.mean("entropy_whole_vocabulary", now.whole_entropy, b.mask);
   report_ratio(log_rho, b, report);
   return averaged(aggregation, loss, b);
 }

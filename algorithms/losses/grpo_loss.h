@@ -26,8 +26,8 @@ using engine::loss::spec_of;
 /// Reads old_logp, advantage, rollout_logp for a correction (old_logp where it is absent),
 /// reference_logp when beta is not 0. Without old_logp the ratio is exactly 1 and its gradient that
 /// of log pi: the first update after sampling. Metrics, means over trained tokens: kl (as in the
-/// loss), entropy, ppo_kl (mean of log pi_old - log pi), policy_loss, ratio/{mean,min,max}, and
-/// those of the parts.
+/// loss), entropy, entropy_whole_vocabulary, ppo_kl (mean of log pi_old - log pi), policy_loss,
+/// ratio/{mean,min,max}, and those of the parts.
 struct GrpoLoss {
   static constexpr std::string_view name = "grpo";
   using Aggregation = algorithms::Aggregation;
@@ -42,6 +42,9 @@ struct GrpoLoss {
   /// the paper's KL_t.
   bool kl_times_ratio = true;
   double entropy_coef = 0;
+  /// Tokens are sampled from those that were left (Experience::sampling_mask): the entropy over the
+  /// whole vocabulary is reported, too.
+  bool masked = false;
   /// Fraction of tokens, those of highest entropy, that enter the surrogate; 1: all.
   double top_entropy_quantile = 1;
   /// DeepSeek-V3.2's mask of samples with a negative advantage: its threshold in nats; 0: none.
@@ -79,10 +82,12 @@ struct GrpoLoss {
     field("version", self.version);
     field("aggregation", self.aggregation, aggregation_doc);
     field("temperature", self.temperature);
+    field("masked", self.masked);
     field("report_entropy", self.report_entropy);
   }
   engine::loss::Needs needs() const {
     return {.entropy = report_entropy || entropy_coef != 0 || top_entropy_quantile < 1,
+            .whole_entropy = masked && report_entropy,
             .reference = beta != 0,
             .temperature = temperature,
             .whole_batch = top_entropy_quantile < 1 || surrogate.chooses_tokens()};

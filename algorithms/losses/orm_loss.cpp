@@ -1,6 +1,6 @@
 #include "algorithms/losses/orm_loss.h"
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::algorithms {
 

@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::algorithms {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "algorithms/losses/ratio.h"
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 
@@ -53,6 +53,8 @@ Expr PpoLoss::operator()(const TokenStats& now, const engine::data::Experience& 
     loss = loss + kl_coef * penalty;
   }
   report.mean("policy/entropy_avg", now.entropy, b.mask);
+  if (!now.whole_entropy.empty())
+    report.mean("policy/entropy_whole_vocabulary_avg", now.whole_entropy, b.mask);
   if (entropy_coef != 0) loss = loss - entropy_coef * where(b.mask, now.entropy, 0.0);
   return averaged(aggregation, loss, b);
 }

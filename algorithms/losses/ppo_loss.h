@@ -36,6 +36,9 @@ struct PpoLoss {
   KlEstimator kl = KlEstimator::k3;
   KlClamp kl_clamp = KlClamp::none;
   double entropy_coef = 0;
+  /// Tokens are sampled from those that were left (Experience::sampling_mask): the entropy over the
+  /// whole vocabulary is reported, too.
+  bool masked = false;
   Correction correction;
   Proximal proximal = Proximal::given;
   /// Version of the trained weights, as in Experience::version; read unless `proximal` is given.
@@ -65,9 +68,11 @@ struct PpoLoss {
     field("proximal", self.proximal);
     field("version", self.version);
     field("temperature", self.temperature);
+    field("masked", self.masked);
   }
   engine::loss::Needs needs() const {
     return {.entropy = true,
+            .whole_entropy = masked,
             .reference = kl_coef != 0,
             .temperature = temperature,
             .whole_batch = surrogate.chooses_tokens()};

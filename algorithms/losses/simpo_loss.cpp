@@ -1,7 +1,7 @@
 #include "algorithms/losses/simpo_loss.h"
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 

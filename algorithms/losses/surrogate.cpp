@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "algorithms/losses/token_masks.h"
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 

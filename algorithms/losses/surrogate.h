@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/error.h"
-#include "engine/base/fields.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/fields.h"
 #include "engine/data/experience.h"
 #include "engine/loss/report.h"
 #include "engine/loss/tape.h"

@@ -5,8 +5,8 @@
 #include "actors/runtime/when_all.h"
 #include "algorithms/rollout/reward_failures.h"
 #include "algorithms/training/weight_sync.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -31,7 +31,7 @@ void add_interruptions(Metrics& metrics, const RolloutBatch& samples) {
 
 }  // namespace
 
-RolloutBatches::RolloutBatches(Cluster& c, Plan& plan, const BatchPlan& batches,
+RolloutBatches::RolloutBatches(Cluster& c, TrainingPlan& plan, const BatchPlan& batches,
                                const HeldOutPrompts& held_out, SampleBatch sample)
     : c_(c),
       plan_(plan),

@@ -7,19 +7,72 @@
 // have finished the batches before it. With free it is sampled by that version or later ones.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <map>
 #include <optional>
 
 #include "actors/runtime/changes.h"
-#include "algorithms/rollout/admission.h"
 #include "algorithms/rollout/evaluation.h"
 #include "algorithms/rollout/finished_samples.h"
 #include "algorithms/rollout/rollout_pool.h"
 #include "algorithms/training/plan.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::algorithms {
+
+/// Counts prompts. With version v of the weights (v batches are trained), batches of B prompts and
+/// a staleness of at most eta, (eta + v + 1) B prompts may have been started: batch b, counted from
+/// 0, starts when version b - eta exists.
+class Admission {
+ public:
+  struct Limits {
+    std::int64_t batch = 1;      ///< prompts of a batch (B)
+    std::int64_t eta = 0;        ///< maximum staleness in batches
+    std::int64_t in_flight = 1;  ///< prompts that are sampled at a time, at least `batch`
+  };
+  /// `version`: of the weights at the start, after as many batches.
+  Admission(const Limits& limits, std::int64_t version)
+      : limits_(limits), version_(version), accepted_(version * limits.batch) {
+    check(limits.batch > 0 && limits.eta >= 0 && limits.in_flight >= limits.batch,
+          "Admission: expected a batch of at least 1, eta of at least 0 and in_flight of at least "
+          "one batch");
+  }
+
+  /// Prompts that may start now.
+  std::int64_t capacity() const {
+    const std::int64_t fresh = (limits_.eta + version_ + 1) * limits_.batch - accepted_ - running_;
+    return std::min(fresh, limits_.in_flight - running_);
+  }
+  bool admits_batch() const { return capacity() >= limits_.batch; }
+
+  void start(std::int64_t prompts) {
+    check(prompts <= capacity(), "Admission: more prompts were started than it admits");
+    running_ += prompts;
+  }
+  /// Started prompts whose samples were rejected; others are started in their place.
+  void reject(std::int64_t prompts) {
+    check(prompts <= running_, "Admission: more prompts were rejected than are running");
+    running_ -= prompts;
+  }
+  /// Started prompts whose samples are part of a batch.
+  void accept(std::int64_t prompts) {
+    check(prompts <= running_, "Admission: more prompts were accepted than are running");
+    running_ -= prompts;
+    accepted_ += prompts;
+  }
+  /// A batch was trained: there is a new version.
+  void trained() { ++version_; }
+
+  std::int64_t version() const { return version_; }
+  std::int64_t running() const { return running_; }
+
+ private:
+  Limits limits_;
+  std::int64_t version_, accepted_, running_ = 0;
+};
 
 /// Samples the next batch; nullopt when the prompts are used up. `has_trained`: it is not the
 /// run's first batch.
@@ -41,8 +94,8 @@ struct BatchPlan {
 class RolloutBatches {
  public:
   /// All arguments outlive it. Sets plan.before_save.
-  RolloutBatches(Cluster& c, Plan& plan, const BatchPlan& batches, const HeldOutPrompts& held_out,
-                 SampleBatch sample);
+  RolloutBatches(Cluster& c, TrainingPlan& plan, const BatchPlan& batches,
+                 const HeldOutPrompts& held_out, SampleBatch sample);
 
   /// Runs `training`, which takes the batches from next(), while the rollouts sample.
   Task<void> run(Task<void> training);
@@ -96,7 +149,7 @@ class RolloutBatches {
   void add_batches(protocol::RunState& state) const;
 
   Cluster& c_;
-  Plan& plan_;
+  TrainingPlan& plan_;
   const BatchPlan batches_;
   const HeldOutPrompts& held_out_;
   const SampleBatch sample_;

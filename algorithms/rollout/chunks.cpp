@@ -7,8 +7,8 @@
 
 #include "actors/roles/reward_scoring.h"
 #include "actors/runtime/when_all.h"
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "algorithms/training/estimators.h"
 #include "algorithms/training/weight_sync.h"
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <map>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -80,6 +80,10 @@ Result<> check_answers(const std::vector<std::uint64_t>& sample_ids,
     if (c.logp.size() != c.ids.size())
       return fail(Errc::bad_input, cat(which, "expected ", c.ids.size(),
                                        " log-probabilities, found ", c.logp.size()));
+    if (!c.masks.empty() && c.masks.size() != c.ids.size())
+      return fail(Errc::bad_input,
+                  cat(which, "expected ", c.ids.size(), " sampling masks, found ", c.masks.size()));
+    RETURN_IF_ERROR(c.masks.validate());
     if (!c.sampled.empty() && c.sampled.size() != c.ids.size())
       return fail(Errc::bad_input,
                   cat(which, "expected ", c.ids.size(), " marks, found ", c.sampled.size()));
@@ -132,6 +136,11 @@ engine::data::Experience pack_samples(const PromptBatch& prompts,
     batch.append(ids, weights);
     batch.old_logp.resize(batch.old_logp.size() + prompt.size(), 0.0f);
     batch.old_logp.insert(batch.old_logp.end(), completion.logp.begin(), completion.logp.end());
+    if (options.sampling.report_masks) {
+      batch.sampling_mask.append_whole(prompt.size());
+      if (completion.masks.empty()) batch.sampling_mask.append_whole(completion.ids.size());
+      batch.sampling_mask.append(completion.masks, 0, completion.masks.size());
+    }
     batch.sample_id.push_back(completion.sample_id);
     batch.version.push_back(completion.updates);
     append_versions(batch.token_version, prompt.size(), completion);
@@ -254,21 +263,21 @@ void log_completions(Journal& journal, std::int64_t step, const RolloutBatch& sa
     const auto& completion = samples.completions[n];
     const auto& row = *samples.prompts.examples[n / group];
     const auto token = static_cast<std::size_t>(batch.offsets[n]);
-    Sample sample{completion.sample_id,
-                  row.text,
-                  completion.text,
-                  to_string(completion.finish_reason),
-                  static_cast<double>(batch.reward[n]),
-                  static_cast<double>(batch.advantage[token]),
-                  row.answer,
-                  samples.rewards[n].parts,
-                  row.ids,
-                  completion.ids,
-                  completion.logp,
-                  {}};
+    Sample sample{.sample_id = completion.sample_id,
+                  .prompt = row.text,
+                  .completion = completion.text,
+                  .finish_reason = to_string(completion.finish_reason),
+                  .reward = static_cast<double>(batch.reward[n]),
+                  .advantage = static_cast<double>(batch.advantage[token]),
+                  .answer = row.answer,
+                  .parts = samples.rewards[n].parts,
+                  .prompt_ids = row.ids,
+                  .ids = completion.ids,
+                  .logprobs = completion.logp,
+                  .masks = completion.masks,
+                  .sampled = completion.sampled};
     for (const auto& run : completion.versions)
       sample.versions.emplace_back(run.version, run.count);
-    sample.sampled = completion.sampled;
     journal.sample(step, sample);
   }
 }

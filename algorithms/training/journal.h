@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "algorithms/training/work.h"
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
+#include "engine/base/sets/id_sets.h"
 
 namespace troupe::algorithms {
 
@@ -37,6 +38,7 @@ struct Sample {
   std::vector<std::pair<std::string, double>> parts;
   std::vector<std::int32_t> prompt_ids = {}, ids = {};
   std::vector<float> logprobs = {};  ///< [ids] under the weights that sampled the token
+  IdSets masks = {};  ///< [ids] the tokens that each was sampled from; empty: the whole vocabulary
   /// Weight versions of consecutive tokens of `ids`, and how many tokens each sampled.
   std::vector<std::pair<std::uint64_t, std::uint32_t>> versions = {};
   /// [ids] 1 where the policy sampled the token, 0 where another wrote it, such as a tool; empty:

@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "algorithms/training/journal.h"
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::algorithms {
 

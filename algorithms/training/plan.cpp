@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/read_checkpoint.h"
 
 namespace troupe::algorithms {
@@ -15,7 +15,7 @@ void log_saved(const std::string& path) {
   log_info(cat("step ", step.value_or(0), ": saved ", path));
 }
 
-bool due(const Plan& plan, std::int64_t previous, std::int64_t step) {
+bool due(const TrainingPlan& plan, std::int64_t previous, std::int64_t step) {
   return plan.save_every > 0 && step / plan.save_every > previous / plan.save_every;
 }
 
@@ -51,8 +51,8 @@ Task<void> end_saving(Cluster& cluster, bool wait) {
   if (!policy.path.empty()) log_saved(policy.path);
 }
 
-Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol::RunState state,
-                Saving how) {
+Task<void> save(Cluster& cluster, const TrainingPlan& plan, std::int64_t step,
+                protocol::RunState state, Saving how) {
   auto before = end_saving(cluster, true);
   co_await before;
   const bool overlapped = how == Saving::overlapped && cluster.overlaps_saves;
@@ -91,7 +91,7 @@ Task<void> save(Cluster& cluster, const Plan& plan, std::int64_t step, protocol:
   if (!cluster.saving) log_saved(path);
 }
 
-void log_end(const Plan& plan, std::int64_t step, bool interrupted) {
+void log_end(const TrainingPlan& plan, std::int64_t step, bool interrupted) {
   if (plan.selection.stops() && step < plan.steps)
     log_info(cat("step ", step, ": early stopping: ", plan.selection.reason()));
   if (const auto best = plan.selection.best_text(); !best.empty() && !interrupted)
@@ -100,7 +100,7 @@ void log_end(const Plan& plan, std::int64_t step, bool interrupted) {
 
 }  // namespace
 
-void record_step(Cluster& cluster, Plan& plan, std::int64_t step, const Metrics& metrics) {
+void record_step(Cluster& cluster, TrainingPlan& plan, std::int64_t step, const Metrics& metrics) {
   cluster.journal.record(step, metrics);
   plan.selection.observe(step, metrics);
 }
@@ -116,8 +116,8 @@ Task<void> finish_saves(std::optional<CriticRef> critic, PolicyRef policy,
   if (!saved.path.empty()) log_saved(saved.path);
 }
 
-Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
-                    protocol::RunState state) {
+Task<bool> end_step(Cluster& cluster, const TrainingPlan& plan, std::int64_t previous,
+                    std::int64_t step, protocol::RunState state) {
   const bool last = step >= plan.steps || plan.selection.stops();
   const bool stopping = cluster.stop.requested();
   if (last || stopping || plan.selection.is_best(step) || due(plan, previous, step)) {
@@ -130,19 +130,19 @@ Task<bool> end_step(Cluster& cluster, const Plan& plan, std::int64_t previous, s
   co_return !last && !stopping;
 }
 
-Task<void> end_early(Cluster& cluster, const Plan& plan, std::int64_t previous, std::int64_t step,
-                     protocol::RunState state, bool added) {
+Task<void> end_early(Cluster& cluster, const TrainingPlan& plan, std::int64_t previous,
+                     std::int64_t step, protocol::RunState state, bool added) {
   if (!added && (step == plan.done || due(plan, previous, step)))
     co_await end_saving(cluster, true);
   else
     co_await save(cluster, plan, step, std::move(state), Saving::waits);
 }
 
-bool ends_within(const Plan& plan, std::int64_t step, std::int64_t updates) {
+bool ends_within(const TrainingPlan& plan, std::int64_t step, std::int64_t updates) {
   return plan.steps - step < updates;
 }
 
-Task<void> save_round_start(Cluster& cluster, const Plan& plan, std::int64_t previous,
+Task<void> save_round_start(Cluster& cluster, const TrainingPlan& plan, std::int64_t previous,
                             std::int64_t step, protocol::RunState state) {
   const bool saved = step == plan.done ? plan.done_is_saved
                                        : due(plan, previous, step) || plan.selection.is_best(step);
@@ -150,7 +150,7 @@ Task<void> save_round_start(Cluster& cluster, const Plan& plan, std::int64_t pre
   co_await save(cluster, plan, step, std::move(state), Saving::overlapped);
 }
 
-Task<protocol::StepStats> train_step(Cluster& cluster, const Plan& plan, std::int64_t step,
+Task<protocol::StepStats> train_step(Cluster& cluster, const TrainingPlan& plan, std::int64_t step,
                                      engine::data::Experience batch, engine::loss::LossSpec loss) {
   cluster.journal.passed({PassModel::policy, true, sizes_of(batch)});
   protocol::TrainStep message{std::move(batch), std::move(loss), plan.rate(step)};
@@ -168,7 +168,7 @@ Metrics metrics_of(const protocol::StepStats& stats) {
   return metrics;
 }
 
-Task<Metrics> update(Cluster& cluster, const Plan& plan, std::int64_t step,
+Task<Metrics> update(Cluster& cluster, const TrainingPlan& plan, std::int64_t step,
                      engine::data::Experience batch, engine::loss::LossSpec loss) {
   const auto stats = co_await train_step(cluster, plan, step, std::move(batch), std::move(loss));
   co_return metrics_of(stats);

@@ -4,8 +4,8 @@
 #include <deque>
 #include <utility>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 namespace {

@@ -16,7 +16,7 @@
 #include "actors/protocol/train.h"
 #include "actors/roles/weight_assembly.h"
 #include "actors/runtime/actor_ref.h"
-#include "engine/base/fields.h"
+#include "engine/base/json/fields.h"
 
 namespace troupe::algorithms {
 

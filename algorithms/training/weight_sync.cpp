@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "actors/runtime/when_all.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -85,7 +85,7 @@ Task<void> sync_reference(Cluster& c, std::int64_t batches, double share) {
   co_await mixing.get();
 }
 
-Task<bool> finish_step(Cluster& c, Plan& plan, std::int64_t step, Metrics metrics,
+Task<bool> finish_step(Cluster& c, TrainingPlan& plan, std::int64_t step, Metrics metrics,
                        ReferenceSync sync, Json data) {
   record_step(c, plan, step, metrics);
   if (sync.due(step)) {

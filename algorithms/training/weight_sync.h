@@ -4,7 +4,7 @@
 
 #include "algorithms/training/cluster.h"
 #include "algorithms/training/plan.h"
-#include "engine/base/fields.h"
+#include "engine/base/json/fields.h"
 
 namespace troupe::algorithms {
 
@@ -52,7 +52,7 @@ Task<void> sync_reference(Cluster& c, std::int64_t batches, double share);
 
 /// Finishes a step after its update: records the metrics, synchronizes the reference if that is
 /// due, and ends the step as end_step() does. `data`: the loader's state.
-Task<bool> finish_step(Cluster& c, Plan& plan, std::int64_t step, Metrics metrics,
+Task<bool> finish_step(Cluster& c, TrainingPlan& plan, std::int64_t step, Metrics metrics,
                        ReferenceSync sync, Json data);
 
 }  // namespace troupe::algorithms

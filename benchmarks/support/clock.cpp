@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::benchmarks {
 

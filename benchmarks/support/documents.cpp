@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "benchmarks/support/made_text.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::benchmarks {
 namespace {

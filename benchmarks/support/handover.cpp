@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "benchmarks/support/clock.h"
-#include "engine/base/processors.h"
+#include "engine/base/environment/processors.h"
 
 namespace troupe::benchmarks {
 namespace {

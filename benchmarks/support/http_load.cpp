@@ -18,8 +18,8 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/base/descriptor.h"
-#include "engine/base/text.h"
+#include "engine/base/files/descriptor.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::benchmarks {
 

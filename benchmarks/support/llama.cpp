@@ -9,8 +9,8 @@
 #include "benchmarks/support/generation.h"
 #include "benchmarks/support/peer.h"
 #include "benchmarks/support/program.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::benchmarks {
 namespace {

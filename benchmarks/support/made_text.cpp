@@ -5,9 +5,9 @@
 #include <set>
 #include <vector>
 
-#include "engine/base/json.h"
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::benchmarks {
 namespace {

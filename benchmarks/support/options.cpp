@@ -3,8 +3,8 @@
 #include <charconv>
 #include <string_view>
 
-#include "engine/base/processors.h"
-#include "engine/base/text.h"
+#include "engine/base/environment/processors.h"
+#include "engine/base/text/text.h"
 #include "engine/ops/cpu/cpu_options.h"
 
 namespace troupe::benchmarks {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "benchmarks/support/shapes.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/ops/device.h"
 
 namespace troupe::benchmarks {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::benchmarks {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::benchmarks {
 

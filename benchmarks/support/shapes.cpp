@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::benchmarks {
 namespace {

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "benchmarks/support/ceiling.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/ops/cpu/instruction_peak.h"
 
 namespace troupe::benchmarks {
@@ -22,7 +22,7 @@ engine::data::Experience random_batch(const ModelShape& shape, std::int64_t sequ
 
 engine::train::Trainer make_trainer(engine::ops::Device& device, const Options& options) {
   return engine::train::Trainer(make_model(device, options.shape, true),
-                                {.precision = options.precision});
+                                {.dtype = options.precision});
 }
 
 Work work_of(const ModelShape& shape, double tokens, int passes) {

@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "engine/adapter/peft_file.h"
-#include "engine/base/check.h"
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "engine/nn/tensor_parallel.h"
 
 namespace troupe::engine::adapter {
@@ -30,10 +30,10 @@ std::vector<float> uniform_matrix(const nn::Parameter& a, std::uint64_t seed) {
 
 // Norms of the rows of the base's matrix, whose columns may be split over `tp`.
 std::vector<float> row_norms(ops::Device& device, const nn::Parameter& weight,
-                             parallel::Communicator* tp) {
+                             collectives::TensorGroup* tp) {
   Tensor squares = device.empty({weight.value.shape()[0]});
   device.row_squares(weight.value, squares);
-  if (weight.shard.axis == 1) nn::all_reduce(tp, device, squares, weight.name);
+  if (weight.shard.axis == 1 && tp != nullptr) tp->all_reduce(squares, weight.name);
   auto values = ops::to_host(device, squares);
   for (float& value : values) value = std::sqrt(value);
   return values;
@@ -55,8 +55,8 @@ void init_adapter(models::Decoder& model, std::uint64_t seed) {
     parameters.device().fill(parameters.at(cat(target.module, models::lora_b)).value, 0);
     if (nn::Parameter* magnitude = parameters.find(cat(target.module, models::lora_magnitude)))
       parameters.device().upload(
-          magnitude->value,
-          row_norms(parameters.device(), parameters.at(target.module + ".weight"), model.tp()));
+          magnitude->value, row_norms(parameters.device(), parameters.at(target.module + ".weight"),
+                                      model.tp_tensors()));
   }
 }
 

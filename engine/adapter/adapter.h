@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/models/decoder.h"
 
 namespace troupe::engine::adapter {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "engine/adapter/module_pattern.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/models/storage.h"
 
 namespace troupe::engine::adapter {
@@ -24,6 +24,18 @@ bool selects(const ModulePattern& pattern, const std::string& module) {
   return pattern.text() == all_linear ? module != head : pattern.matches(module);
 }
 
+// Whether a pattern selects matrices of a layer with experts; all-linear leaves them out.
+bool selects_experts(const ModulePattern& pattern, const models::DecoderSpec& spec) {
+  if (!spec.experts || pattern.text() == all_linear) return false;
+  for (std::int64_t layer = 0; layer < spec.layers; ++layer)
+    for (const std::string_view module :
+         {"gate", "experts.0.gate_proj", "experts.0.up_proj", "experts.0.down_proj",
+          "shared_experts.gate_proj", "shared_expert_gate"})
+      if (spec.has_experts(layer) && pattern.matches(cat("model.layers.", layer, ".mlp.", module)))
+        return true;
+  return false;
+}
+
 // Fails for a target without a linear layer, and for a layer that the model does not have.
 Result<> check_targets(const LoraConfig& config, const std::vector<ModulePattern>& targets,
                        const models::DecoderSpec& spec, const std::string& where) {
@@ -31,6 +43,12 @@ Result<> check_targets(const LoraConfig& config, const std::vector<ModulePattern
   std::vector<std::string> ends;
   for (const auto& module : modules) ends.push_back(module.substr(module.rfind('.') + 1));
   for (const auto& target : targets) {
+    if (selects_experts(target, spec))
+      return fail(
+          Errc::unsupported,
+          cat(where, "targets: ", quote(target.text()), " selects experts of ", spec.architecture,
+              "; adapters of experts, their router and shared experts are not supported: "
+              "name linear layers of attention, or all-linear"));
     if (std::ranges::any_of(modules, [&](const auto& module) { return selects(target, module); }))
       continue;
     const auto near = nearest(target.text(), ends);
@@ -162,7 +180,7 @@ std::vector<std::string> linear_modules(const models::DecoderSpec& spec) {
     for (const auto name : attention)
       out.push_back(cat("model.layers.", layer, ".self_attn.", name));
     for (const std::string_view name : {"gate_proj", "up_proj", "down_proj"})
-      if (spec.gated || name != "gate_proj")
+      if (!spec.has_experts(layer) && (spec.gated || name != "gate_proj"))
         out.push_back(cat("model.layers.", layer, ".mlp.", name));
   }
   if (spec.labels == 0) out.emplace_back(head);

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/error.h"
-#include "engine/base/fields.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/fields.h"
 #include "engine/models/spec.h"
 
 namespace troupe::engine::adapter {

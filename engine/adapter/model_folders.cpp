@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "engine/adapter/peft_file.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/not_a_model.h"
 #include "engine/tokenizer/tokenizer.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "engine/adapter/module_pattern.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::adapter {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "engine/adapter/peft_config.h"
-#include "engine/base/check.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/output_file.h"
 #include "engine/nn/logical_tensors.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/adapter/lora_config.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/tensor_parts.h"
 #include "engine/models/decoder.h"

@@ -12,9 +12,9 @@
 #include <sstream>
 #include <utility>
 
-#include "engine/base/environment_error.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/output_file.h"
 
 namespace troupe::engine::checkpoint {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::engine::checkpoint {
 

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::checkpoint {
 

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <optional>
 
-#include "engine/base/file.h"
-#include "engine/base/json.h"
+#include "engine/base/files/file.h"
+#include "engine/base/json/json.h"
 #include "engine/checkpoint/running_checksum.h"
 
 namespace troupe::engine::checkpoint {

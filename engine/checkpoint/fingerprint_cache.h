@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/file_stamp.h"
+#include "engine/base/files/file_stamp.h"
 #include "engine/checkpoint/manifest.h"
 
 namespace troupe::engine::checkpoint {

@@ -1,6 +1,6 @@
 #include "engine/checkpoint/identity.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::checkpoint {
 namespace {
@@ -66,6 +66,14 @@ Result<Identity> Identity::from_json(const Json& json, const std::string& where)
   auto out = read_identity(json, where);
   if (!out) return fail(Errc::corrupt, out.error().what);
   return out;
+}
+
+Result<std::optional<Identity>> identity_in(const Json& state, const std::string& where) {
+  const Json* recorded = state.find(identity_key);
+  if (!recorded) return std::nullopt;
+  auto out = Identity::from_json(*recorded, where);
+  RETURN_IF_ERROR(out);
+  return std::move(*out);
 }
 
 }  // namespace troupe::engine::checkpoint

@@ -4,12 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::engine::checkpoint {
 
@@ -35,5 +36,12 @@ struct Identity {
   /// Errc::corrupt.
   static Result<Identity> from_json(const Json& json, const std::string& where);
 };
+
+/// Its key in a checkpoint's training state (SavedState::state).
+inline constexpr const char* identity_key = "identity";
+
+/// What a training state read from `where` records; nullopt: an earlier version wrote it.
+/// Errc::corrupt.
+Result<std::optional<Identity>> identity_in(const Json& state, const std::string& where);
 
 }  // namespace troupe::engine::checkpoint

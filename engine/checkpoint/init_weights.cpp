@@ -6,9 +6,9 @@
 #include <numbers>
 #include <vector>
 
-#include "engine/base/json.h"
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "engine/nn/logical_tensors.h"
 
 namespace troupe::engine::checkpoint {

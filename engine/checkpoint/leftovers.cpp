@@ -5,14 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
 
-#include "engine/base/environment_error.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/output_file.h"
 #include "engine/checkpoint/read_checkpoint.h"
 
@@ -22,10 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 
 std::optional<pid_t> process_in(std::string_view digits) {
-  pid_t pid = 0;
-  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), pid);
-  const bool whole = failed == std::errc() && end == digits.data() + digits.size() && pid >= 0;
-  return whole ? std::optional(pid) : std::nullopt;
+  const auto pid = parse_number<pid_t>(digits);
+  return pid && *pid >= 0 ? pid : std::nullopt;
 }
 
 // The process of ".tmp-checkpoint-STEP-PID", ".tmp-latest-PID", ".tmp-best-PID" and, of a regular

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <numbers>
 
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_parameters.h"
 #include "engine/checkpoint/not_a_model.h"
 #include "engine/checkpoint/safetensors_folder.h"

@@ -3,11 +3,11 @@
 #include <filesystem>
 #include <unordered_map>
 
-#include "engine/base/cancellation.h"
-#include "engine/base/check.h"
-#include "engine/base/json.h"
-#include "engine/base/mapped_pages.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/mapped_pages.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/cancellation.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/stored_map.h"
 #include "engine/checkpoint/tensor_names.h"

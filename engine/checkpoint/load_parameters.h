@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/nn/parameters.h"
 
 namespace troupe::engine::checkpoint {

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::checkpoint {
 

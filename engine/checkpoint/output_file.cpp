@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/check.h"
-#include "engine/base/environment_error.h"
-#include "engine/base/file.h"
-#include "engine/base/file_parts.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/files/file.h"
+#include "engine/base/files/file_parts.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::checkpoint {
 

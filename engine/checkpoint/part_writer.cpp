@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors_layout.h"
 
 namespace troupe::engine::checkpoint {

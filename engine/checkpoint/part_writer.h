@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/output_file.h"
 #include "engine/checkpoint/safetensors_header.h"
 #include "engine/models/storage.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "engine/base/check.h"
-#include "engine/base/environment_error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_parameters.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/training_tensors.h"
@@ -69,7 +69,7 @@ std::optional<std::int64_t> step_of_name(std::string_view name) {
   return step;
 }
 
-Result<TrainingState> read_training_state(const std::string& path) {
+Result<SavedState> read_training_state(const std::string& path) {
   const std::string where = cat(path, "/training/state.json");
   const auto json = read_json(where, {.depth = 64, .bytes = state_bytes});
   RETURN_IF_ERROR(json);
@@ -78,10 +78,11 @@ Result<TrainingState> read_training_state(const std::string& path) {
   const Json* state = json->find("state");
   if (!state) return fail(Errc::corrupt, cat(where, ": the key \"state\" is missing"));
   const Json* only_model = json->find("only_model");
-  return TrainingState{*step, *state, only_model && only_model->is_bool() && only_model->boolean()};
+  return SavedState{*step, *state, only_model && only_model->is_bool() && only_model->boolean(),
+                    where};
 }
 
-Result<> check_resumable(const TrainingState& state, const std::string& path) {
+Result<> check_resumable(const SavedState& state, const std::string& path) {
   if (!state.only_model) return {};
   return fail(Errc::usage,
               cat(path,
@@ -114,9 +115,9 @@ Result<std::optional<FoundCheckpoint>> find_latest(const std::string& output,
                   ". Restore one from a backup, or choose another output directory to start over"));
 }
 
-Result<TrainingState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied,
-                                      Tensor* exp_avg, Tensor* exp_avg_sq,
-                                      const nn::ArenaShards* shards, const nn::Parameters* whole) {
+Result<SavedState> load_checkpoint(const std::string& path, nn::Parameters& into, bool tied,
+                                   Tensor* exp_avg, Tensor* exp_avg_sq,
+                                   const nn::ArenaShards* shards, const nn::Parameters* whole) {
   check((exp_avg == nullptr) == (exp_avg_sq == nullptr),
         "load_checkpoint: one moment without the other");
   auto state = read_training_state(path);

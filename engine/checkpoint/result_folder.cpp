@@ -10,11 +10,11 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "engine/base/environment_error.h"
-#include "engine/base/file.h"
-#include "engine/base/file_stamp.h"
-#include "engine/base/output_folder.h"
-#include "engine/base/text.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/files/file.h"
+#include "engine/base/files/file_stamp.h"
+#include "engine/base/files/output_folder.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/output_file.h"
 
 namespace troupe::engine::checkpoint {

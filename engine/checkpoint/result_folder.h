@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/descriptor.h"
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/descriptor.h"
+#include "engine/base/json/json.h"
 #include "engine/checkpoint/manifest.h"
 
 namespace troupe::engine::checkpoint {

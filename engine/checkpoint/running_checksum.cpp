@@ -2,7 +2,7 @@
 
 #include <xxhash.h>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::engine::checkpoint {
 

@@ -8,8 +8,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/half.h"
 
 namespace troupe::engine::checkpoint {

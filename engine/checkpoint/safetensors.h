@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/error.h"
-#include "engine/base/file.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/file.h"
 #include "engine/checkpoint/safetensors_header.h"
 #include "engine/parallel/shard.h"
 

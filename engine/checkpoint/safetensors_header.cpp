@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::checkpoint {
 namespace {

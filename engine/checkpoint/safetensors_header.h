@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/stored_type.h"
 
 namespace troupe::engine::checkpoint {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/base/check.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/json/json.h"
 #include "engine/checkpoint/half.h"
 
 namespace troupe::engine::checkpoint {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/output_file.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/safetensors_layout.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "engine/base/check.h"
-#include "engine/base/file_names.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/file_names.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/stored_map.h"
 #include "engine/models/head_config.h"

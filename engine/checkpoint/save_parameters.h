@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/json.h"
 #include "engine/checkpoint/stored_type.h"
 #include "engine/checkpoint/tensor_parts.h"
 #include "engine/nn/parameters.h"

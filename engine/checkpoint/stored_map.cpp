@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <unordered_set>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::checkpoint {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/json.h"
 #include "engine/models/storage.h"
 #include "engine/nn/parameters.h"
 

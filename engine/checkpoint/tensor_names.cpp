@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::checkpoint {
 namespace {
@@ -12,12 +12,16 @@ namespace {
 using Location = SafetensorsFolder::Location;
 
 // Names of the embedding and the head in the files of decoder families.
-constexpr std::string_view embedding_names[] = {
-    "model.embed_tokens.weight", "transformer.wte.weight", "transformer.word_embeddings.weight",
-    "model.tok_embeddings.weight", "transformer.embedding.word_embeddings.weight"};
+constexpr std::string_view embedding_names[] = {"model.embed_tokens.weight",
+                                                "transformer.wte.weight",
+                                                "transformer.word_embeddings.weight",
+                                                "model.tok_embeddings.weight",
+                                                "transformer.embedding.word_embeddings.weight",
+                                                "gpt_neox.embed_in.weight"};
 constexpr std::string_view head_names[] = {"lm_head.weight", "output.weight",
-                                           "transformer.output_layer.weight"};
-constexpr std::string_view base_prefixes[] = {"model.", "transformer."};
+                                           "transformer.output_layer.weight", "embed_out.weight"};
+constexpr std::string_view head_bias = "lm_head.bias";
+constexpr std::string_view base_prefixes[] = {"model.", "transformer.", "gpt_neox."};
 // transformers calls a score head "score" and in a few families "classifier"; so do other
 // exporters.
 constexpr std::string_view score_names[] = {"score.", "classifier."};
@@ -42,7 +46,8 @@ bool is_embedding(std::string_view name) {
 // Buffers that old versions of transformers stored, and every version recomputes from config.json.
 bool is_recomputed(std::string_view name) {
   return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".rotary_pos_emb.inv_freq") ||
-         name.ends_with(".attn.masked_bias") || name.ends_with(".attn.bias");
+         name.ends_with(".attn.masked_bias") || name.ends_with(".attn.bias") ||
+         name.ends_with(".attention.masked_bias") || name.ends_with(".attention.bias");
 }
 
 std::optional<Location> first_of(const SafetensorsFolder& folder,
@@ -103,7 +108,7 @@ Result<> check_unused(const SafetensorsFolder& weights,
   for (const auto& location : weights.all()) {
     const std::string& name = location.tensor->name;
     if (used.contains(location.tensor) || is_recomputed(name)) continue;
-    if (scores && is_head(name)) continue;
+    if (scores && (is_head(name) || name == head_bias)) continue;
     if (tied && (is_head(name) || is_embedding(name))) {
       const bool equal = std::ranges::any_of(used, [&](const StoredTensor* other) {
         return (is_head(other->name) || is_embedding(other->name)) &&

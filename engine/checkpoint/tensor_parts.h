@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/part_writer.h"
 #include "engine/checkpoint/safetensors_layout.h"
 #include "engine/checkpoint/stored_type.h"

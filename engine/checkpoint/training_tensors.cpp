@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "engine/base/check.h"
-#include "engine/base/mapped_pages.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/mapped_pages.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/stored_map.h"
 

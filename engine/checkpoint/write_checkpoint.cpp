@@ -16,11 +16,11 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/base/check.h"
-#include "engine/base/environment_error.h"
-#include "engine/base/file.h"
-#include "engine/base/progress.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/progress.h"
 #include "engine/checkpoint/leftovers.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/output_file.h"

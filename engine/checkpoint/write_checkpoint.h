@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/json.h"
 #include "engine/checkpoint/directory_lock.h"
 #include "engine/checkpoint/disk_space.h"
 #include "engine/checkpoint/save_parameters.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 
 namespace troupe::engine::constraints {
 

@@ -1,6 +1,6 @@
 #include "engine/constraints/compile.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/constraints/ebnf.h"
 #include "engine/constraints/json_schema.h"
 #include "engine/constraints/regex.h"

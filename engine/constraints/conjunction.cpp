@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/constraints/negation.h"
 
 namespace troupe::engine::constraints {

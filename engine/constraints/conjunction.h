@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/constraints/grammar.h"
 #include "engine/constraints/json_schema_types.h"
 #include "engine/constraints/schema_path.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/constraints/grammar.h"
 #include "engine/constraints/schema_path.h"
 

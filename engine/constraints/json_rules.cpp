@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/constraints/regex.h"
 #include "engine/constraints/repetition.h"
 #include "engine/constraints/text_set.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/constraints/grammar.h"
 
 namespace troupe::engine::constraints {

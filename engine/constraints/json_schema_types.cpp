@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <unordered_map>
 
-#include "engine/base/text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "engine/constraints/formats.h"
 #include "engine/constraints/json_schema.h"
 
@@ -325,14 +325,13 @@ std::string unescaped_pointer(const std::string& segment) {
   std::string out;
   for (std::size_t at = 0; at < segment.size(); ++at) {
     const std::string_view rest = std::string_view(segment).substr(at);
-    unsigned value = 0;
+    const auto value =
+        rest.size() > 2 ? parse_number<unsigned>(rest.substr(1, 2), 16) : std::nullopt;
     if (rest.starts_with("~0") || rest.starts_with("~1")) {
       out += rest[1] == '0' ? '~' : '/';
       ++at;
-    } else if (rest.size() > 2 && rest[0] == '%' &&
-               std::from_chars(rest.data() + 1, rest.data() + 3, value, 16).ptr ==
-                   rest.data() + 3) {
-      out += static_cast<char>(value);
+    } else if (rest[0] == '%' && value) {
+      out += static_cast<char>(*value);
       at += 2;
     } else {
       out += rest[0];

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/constraints/json_rules.h"
 #include "engine/constraints/repetition.h"
 #include "engine/constraints/schema_path.h"

@@ -1,16 +1,13 @@
 #include "engine/constraints/member_index.h"
 
-#include <charconv>
+#include "engine/base/text/parse.h"
 
 namespace troupe::engine::constraints {
 
 const Json* MemberIndex::find(const Json& value, std::string_view key) {
   if (value.is_array()) {
-    std::size_t index = 0;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-    if (error != std::errc() || end != key.data() + key.size() || index >= value.array().size())
-      return nullptr;
-    return &value.array()[index];
+    const auto index = parse_number<std::size_t>(key);
+    return index && *index < value.array().size() ? &value.array()[*index] : nullptr;
   }
   constexpr std::size_t few = 16;
   if (!value.is_object() || value.object().size() <= few) return value.find(key);

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::engine::constraints {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/constraints/character_set.h"
 #include "engine/constraints/repetition.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/constraints/exclusive_options.h"
 
 namespace troupe::engine::constraints {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <set>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::constraints {
 

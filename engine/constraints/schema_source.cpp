@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/constraints/json_schema_types.h"
 
 namespace troupe::engine::constraints {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/constraints/grammar.h"
 #include "engine/constraints/member_index.h"
 #include "engine/constraints/schema_path.h"

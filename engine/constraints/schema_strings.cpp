@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/constraints/formats.h"
 #include "engine/constraints/schema_compiler.h"
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/constraints/automaton.h"
 #include "engine/constraints/code_points.h"
 

@@ -1,6 +1,6 @@
 #include "engine/data/experience.h"
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -11,6 +11,10 @@ void copy_range(const std::vector<T>& from, std::size_t begin, std::size_t end,
   if (!from.empty())
     to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(begin),
               from.begin() + static_cast<std::ptrdiff_t>(end));
+}
+
+void copy_range(const IdSets& from, std::size_t begin, std::size_t end, IdSets& to) {
+  if (!from.empty()) to.append(from, begin, end);
 }
 
 // The columns of each kind, so that slice, select and validate are one loop each.
@@ -26,6 +30,7 @@ void each_token_column(F&& f) {
   f(&Experience::returns);
   f(&Experience::classes);
   f(&Experience::token_version);
+  f(&Experience::sampling_mask);
 }
 
 template <class F>
@@ -105,6 +110,7 @@ void Experience::validate(std::int64_t vocabulary) const {
   };
   each_token_column(fits(tokens.size()));
   each_sequence_column(fits(static_cast<std::size_t>(sequences())));
+  value_or_throw(sampling_mask.validate());
   for (const auto token : tokens)
     check(0 <= token && token < vocabulary, "Experience: a token outside the vocabulary");
 }

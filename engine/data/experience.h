@@ -12,6 +12,8 @@
 #include <tuple>
 #include <vector>
 
+#include "engine/base/sets/id_sets.h"
+
 namespace troupe::engine::data {
 
 struct Experience {
@@ -34,6 +36,9 @@ struct Experience {
   std::vector<std::int32_t> classes;
   /// Version of the weights that sampled the token (batches they were trained on); -1 in prompts.
   std::vector<std::int32_t> token_version;
+  /// The tokens that the token was sampled from: its log-probabilities and entropies are those of
+  /// the softmax over them.
+  IdSets sampling_mask;
 
   // Columns of [N].
   std::vector<float> reward;
@@ -70,8 +75,8 @@ struct Experience {
 inline auto fields(Experience& e) {
   return std::tie(e.offsets, e.tokens, e.mask, e.answer, e.old_logp, e.rollout_logp,
                   e.reference_logp, e.advantage, e.value, e.returns, e.classes, e.token_version,
-                  e.reward, e.label, e.sample_id, e.version, e.number, e.sequences_per_group,
-                  e.count, e.scale);
+                  e.sampling_mask, e.reward, e.label, e.sample_id, e.version, e.number,
+                  e.sequences_per_group, e.count, e.scale);
 }
 
 /// Splits a batch into consecutive ranges of whole units with at most `token_budget` tokens each (a

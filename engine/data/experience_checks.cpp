@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::data {
 namespace {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/generate/generator.h"
@@ -35,12 +36,13 @@ struct RowToSample {
 };
 
 struct SampledToken {
-  static constexpr std::int32_t no_token = -1;
+  static constexpr std::int32_t no_token = ops::no_target;
   std::uint64_t sequence = 0;
   std::size_t position = 0;  ///< tokens before it
   std::int32_t id = 0;       ///< no_token: none can be sampled
   float logp = 0;            ///< at temperature 1
-  float sampling_logp = 0;   ///< at the request's temperature
+  float sampling_logp = 0;   ///< at the request's temperature, over the tokens of `mask`
+  std::string mask;          ///< the tokens it was sampled from, with params.report_masks
   std::vector<Alternative> top;
 };
 
@@ -62,9 +64,8 @@ class BatchSampler {
   Tensor logits(std::span<const RowToSample> rows, const Tensor& hidden) const;
   void sample_block(std::span<const RowToSample> rows, const Tensor& hidden,
                     std::vector<SampledToken>& out) const;
-  std::vector<float> sampling_logprobs(std::span<const RowToSample> rows, const Tensor& logits,
-                                       std::span<const std::int32_t> ids,
-                                       std::vector<float> logp) const;
+  void set_sampling_logprobs(std::span<const RowToSample> rows, const Tensor& logits,
+                             std::span<SampledToken> tokens) const;
 
   models::Decoder& decoder_;
   ops::Precision precision_;

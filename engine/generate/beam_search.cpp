@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/beam_selection.h"
 #include "engine/generate/kv_cache.h"
 #include "engine/generate/last_stage.h"
@@ -159,7 +159,7 @@ class Search {
     const Tensor hidden = forward(beams_, 0, length);
     if (!hidden) return {};
     Tensor last = decoder_.device().empty({std::ssize(ends), hidden.shape()[1]});
-    decoder_.device().gather_rows(hidden, ends, last);
+    decoder_.device().gather_rows(hidden, decoder_.device().indices(ends), last);
     return last;
   }
 
@@ -250,8 +250,8 @@ class Search {
       targets.push_back(each.token);
     }
     Tensor own = device.empty({std::ssize(rows), logits.shape()[1]});
-    device.gather_rows(logits, rows, own);
-    return ops::to_host(device, decoder_.head().scores(own, targets, 1.0F).logp);
+    device.gather_rows(logits, device.indices(rows), own);
+    return ops::to_host(device, decoder_.head().scores(own, {targets}).logp);
   }
 
   /// Passes ended continuations to the selection.

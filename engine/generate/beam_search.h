@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/generate/generator.h"
 
 namespace troupe::engine::generate {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 
 namespace troupe::engine::generate {
 

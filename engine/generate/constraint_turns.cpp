@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/constraints/constraint.h"
 
 namespace troupe::engine::generate {

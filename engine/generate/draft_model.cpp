@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/batch_sampler.h"
 #include "engine/generate/kv_cache.h"
 #include "engine/ops/temperature.h"
@@ -45,7 +45,8 @@ DraftModel::DraftModel(models::Decoder& model, ops::Precision precision,
   packed_.refresh();
 }
 
-std::int64_t DraftModel::propose(Plan& plan, Scheduler& scheduler, SequenceStates& sequences) {
+std::int64_t DraftModel::propose(ScheduledStep& plan, Scheduler& scheduler,
+                                 SequenceStates& sequences) {
   copy_pages(model_.device(), cache_, plan.copies);
   for (const std::uint64_t each : plan.preempted) sequences.at(each).draft_is_behind = false;
   for (Work& work : plan.work) {
@@ -79,7 +80,7 @@ std::int64_t DraftModel::propose(Plan& plan, Scheduler& scheduler, SequenceState
 }
 
 /// The rows of the plan without the drafts, and the token before where the draft model lacks it.
-RowBatch DraftModel::rows_of(Plan& plan, SequenceStates& sequences,
+RowBatch DraftModel::rows_of(ScheduledStep& plan, SequenceStates& sequences,
                              std::vector<Draft>& drafts) const {
   const auto place = [&](const Work& work, std::int32_t position) {
     return std::pair(work.pages[static_cast<std::size_t>(position / page_size_)],

@@ -28,7 +28,7 @@ class DraftModel {
   /// Computes the rows of the plan and adds rows of drafts to it, whose tokens are in
   /// SequenceState::proposed. Draws with the target's random numbers. Returns the number of drafted
   /// tokens.
-  std::int64_t propose(Plan& plan, Scheduler& scheduler, SequenceStates& sequences);
+  std::int64_t propose(ScheduledStep& plan, Scheduler& scheduler, SequenceStates& sequences);
 
  private:
   struct Draft {
@@ -36,7 +36,8 @@ class DraftModel {
     SequenceState* state = nullptr;
     std::int32_t row = 0;  // of the last token in the latest pass
   };
-  RowBatch rows_of(Plan& plan, SequenceStates& sequences, std::vector<Draft>& drafts) const;
+  RowBatch rows_of(ScheduledStep& plan, SequenceStates& sequences,
+                   std::vector<Draft>& drafts) const;
   void sample(const RowBatch& batch, std::vector<Draft>& drafts);
 
   models::Decoder& model_;

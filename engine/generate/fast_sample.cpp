@@ -7,7 +7,7 @@
 #include <numbers>
 #include <vector>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "engine/generate/simd_softmax.h"
 
 namespace troupe::engine::generate {

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/sampling_params_json.h"
 
 namespace troupe::engine::generate {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/generate/sampling_params.h"
 
 namespace troupe::engine::generate {

@@ -6,8 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/batch_sampler.h"
 #include "engine/generate/constraint_turns.h"
 #include "engine/generate/draft_model.h"
@@ -66,13 +65,13 @@ struct Generator::Impl {
   void restart(std::uint64_t sequence);
 
   void step();
-  void compute(Plan& plan);
-  void count_admissions(const Plan& plan);
-  void order_by_adapter(Plan& plan) const;
-  void score_prompts(Plan& plan, const Tensor& hidden);
+  void compute(ScheduledStep& plan);
+  void count_admissions(const ScheduledStep& plan);
+  void order_by_adapter(ScheduledStep& plan) const;
+  void score_prompts(ScheduledStep& plan, const Tensor& hidden);
   void end_prompt(Work& work, SequenceState& state);
-  Tensor forward(const Plan& plan);
-  std::vector<SampledToken> sample(const Plan& plan, const BatchSampler& sampler,
+  Tensor forward(const ScheduledStep& plan);
+  std::vector<SampledToken> sample(const ScheduledStep& plan, const BatchSampler& sampler,
                                    const Tensor& hidden);
   void append(std::span<const SampledToken> sampled);
   void append(const SampledToken& sampled, bool computed);
@@ -213,7 +212,7 @@ void Generator::Impl::restart(std::uint64_t sequence) {
 void Generator::Impl::step() {
   can_repeat = true;
   if (std::exchange(weights_are_new, false)) packed.refresh();
-  std::optional<Plan> plan;
+  std::optional<ScheduledStep> plan;
   try {
     turns.prepare(sequences, scheduler);
     plan = scheduler.plan();
@@ -230,7 +229,7 @@ void Generator::Impl::step() {
   }
 }
 
-void Generator::Impl::compute(Plan& plan) {
+void Generator::Impl::compute(ScheduledStep& plan) {
   count_admissions(plan);
   if (special > 0) order_by_adapter(plan);
   if (config.lookup > 0)
@@ -252,7 +251,8 @@ void Generator::Impl::compute(Plan& plan) {
   append(sampled);
 }
 
-std::vector<SampledToken> Generator::Impl::sample(const Plan& plan, const BatchSampler& sampler,
+std::vector<SampledToken> Generator::Impl::sample(const ScheduledStep& plan,
+                                                  const BatchSampler& sampler,
                                                   const Tensor& hidden) {
   try {
     return sampler.sample(rows_to_sample(plan, sequences, turns.left()), hidden);
@@ -262,7 +262,7 @@ std::vector<SampledToken> Generator::Impl::sample(const Plan& plan, const BatchS
   }
 }
 
-void Generator::Impl::count_admissions(const Plan& plan) {
+void Generator::Impl::count_admissions(const ScheduledStep& plan) {
   for (const Admission& each : plan.admitted) {
     Generation& result = sequences.at(each.sequence).result;
     result.cached_tokens = each.cached;
@@ -272,7 +272,7 @@ void Generator::Impl::count_admissions(const Plan& plan) {
 }
 
 /// Rows of one adapter become neighbours, in the order of the first ones.
-void Generator::Impl::order_by_adapter(Plan& plan) const {
+void Generator::Impl::order_by_adapter(ScheduledStep& plan) const {
   std::map<const nn::LoraModel*, std::size_t> places;
   const auto place = [&](const Work& work) {
     const auto* adapter = sequences.at(work.sequence).request.adapter.get();
@@ -282,7 +282,7 @@ void Generator::Impl::order_by_adapter(Plan& plan) const {
   if (places.size() > 1) std::ranges::stable_sort(plan.work, {}, place);
 }
 
-void Generator::Impl::score_prompts(Plan& plan, const Tensor& hidden) {
+void Generator::Impl::score_prompts(ScheduledStep& plan, const Tensor& hidden) {
   const PromptScorer scorer(decoder, config.precision, packed.in_use());
   std::optional<RequestFailure> failed;  // thrown when all are scored
   std::int64_t row = 0;
@@ -317,7 +317,7 @@ void Generator::Impl::end_prompt(Work& work, SequenceState& state) {
   end(work.sequence, FinishReason::length);
 }
 
-Tensor Generator::Impl::forward(const Plan& plan) {
+Tensor Generator::Impl::forward(const ScheduledStep& plan) {
   RowBatch batch;
   for (const Work& work : plan.work) {
     const SequenceState& state = sequences.at(work.sequence);
@@ -372,14 +372,15 @@ void Generator::Impl::append(const SampledToken& sampled, bool computed) {
   result.logp.push_back(sampled.logp);
   result.sampling_logp.push_back(sampled.sampling_logp);
   result.versions.push_back(version);
+  if (state.request.params.report_masks) result.masks.push_back(sampled.mask);
   if (state.request.has_alternatives()) result.top.push_back(sampled.top);
   scheduler.append(sequence, computed);
   StopMatch match;
   const auto ended = ending(state, match);
   if (config.on_token) {
     const auto index = static_cast<std::int32_t>(result.ids.size()) - 1;
-    config.on_token(
-        {result.id, index, sampled.id, sampled.logp, sampled.top, version, ended.has_value()});
+    config.on_token({result.id, index, sampled.id, sampled.logp, sampled.top, sampled.mask, version,
+                     ended.has_value()});
     if (!sequences.contains(sequence)) return;
   }
   if (ended) {
@@ -425,9 +426,6 @@ bool Generator::can_repeat_step() const {
 bool Generator::idle() const {
   return impl_->sequences.empty() && impl_->finished.empty();
 }
-std::size_t Generator::unfinished() const {
-  return impl_->sequences.size();
-}
 std::int32_t Generator::pages() const {
   return impl_->config.pages;
 }
@@ -439,39 +437,6 @@ std::int32_t Generator::idle_pages() const {
 }
 const GeneratorStats& Generator::stats() const {
   return impl_->stats;
-}
-
-Result<std::vector<Generation>> Generator::generate_all(std::vector<Request> requests) {
-  check(idle(), "generate_all: other requests are pending");
-  std::unordered_map<std::uint64_t, std::size_t> index_of;
-  for (std::size_t i = 0; i < requests.size(); ++i) index_of[requests[i].id] = i;
-  std::vector<Generation> results(requests.size());
-  RETURN_IF_ERROR(submit_all(std::move(requests)));
-  try {
-    while (!idle()) {
-      if (impl_->config.stop && impl_->config.stop())
-        for (const auto& each : index_of) cancel(each.first);
-      for (Generation& done : step()) results[index_of.at(done.id)] = std::move(done);
-    }
-  } catch (...) {
-    impl_->cancel_all();
-    throw;
-  }
-  return results;
-}
-
-Result<> Generator::submit_all(std::vector<Request> requests) {
-  std::vector<std::uint64_t> submitted;
-  for (auto& request : requests) {
-    const std::uint64_t id = request.id;
-    if (auto ok = submit(std::move(request)); !ok) {
-      for (const std::uint64_t each : submitted) cancel(each);
-      impl_->finished.resize(impl_->finished.size() - submitted.size());
-      return fail(ok);
-    }
-    submitted.push_back(id);
-  }
-  return {};
 }
 
 void Generator::discard_all() {

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/generate/sampling_params.h"
 #include "engine/generate/weight_change.h"
 #include "engine/models/packed_weights.h"
@@ -79,9 +79,10 @@ struct Generation {
   std::int32_t cached_tokens = 0;  ///< of the prompt, whose keys and values the prefix cache had
   std::vector<std::int32_t> ids;   ///< [M] generated tokens, including an end token
   std::vector<float> logp;         ///< [M] log softmax(z)[id], at temperature 1
-  /// [M] log softmax(z * ops::inverse_temperature)[id], before filters and penalties; for
-  /// importance ratios.
+  /// [M] log softmax(z * ops::inverse_temperature)[id], before filters and penalties, over the
+  /// tokens that `masks` keep; for importance ratios.
   std::vector<float> sampling_logp;
+  IdSets masks;  ///< [M] the tokens that each was sampled from, with params.report_masks
   std::vector<std::vector<Alternative>> top;  ///< [M] or empty; most likely first, ties by id
   std::vector<std::uint64_t> versions;        ///< [M] version of the weights for each token
   /// Changes of the weights between two of its tokens, and those of them that discarded the tokens.
@@ -100,6 +101,7 @@ struct TokenEvent {
   std::int32_t token = 0;
   float logp = 0;
   std::span<const Alternative> top;  ///< as in Generation; valid during the callback
+  std::string_view mask;             ///< as an element of Generation::masks
   std::uint64_t version = 0;         ///< of the weights
   bool last = false;                 ///< the output ends with this token
 };
@@ -130,7 +132,7 @@ class RequestFailure : public Failure {
 
 struct GeneratorConfig {
   int page_size = 16;        ///< tokens per page
-  std::int32_t pages = 0;    ///< size of the cache; 0: default_pages() (cache_size.h)
+  std::int32_t pages = 0;    ///< size of the cache; 0: default_pages() (kv_cache.h)
   std::int64_t longest = 0;  ///< expected maximum sequence length, for default_pages(); 0: unknown
   std::int32_t max_sequences = 64;  ///< sequences running at the same time
   /// Rows per forward pass, at least max_sequences; longer prompts are split. 0: max_sequences +
@@ -167,8 +169,20 @@ struct GeneratorConfig {
   EncodeText encode;                  ///< required for texts in bad_words
   TokenCallback on_token;
   PromptCallback on_prompt;
-  /// Asked before each step of generate_all() and of beam_search(): true ends it.
+  /// Asked before each step of beam_search(): true ends it.
   std::function<bool()> stop;
+
+  static void each_field(auto& self, auto&& field) {
+    field("max_sequences", self.max_sequences, Range{1, 1 << 16}, "sequences decoded concurrently");
+    field("weights", self.weights,
+          "full: sample from the policy's weights; int8: from an 8-bit copy, for less memory and "
+          "time; old log-probabilities are then recomputed by the policy, and "
+          "sampling/sampling_logp_difference reports the mismatch");
+    field(
+        "lookup", self.lookup, Range{0, 256},
+        "prompt lookup: draft tokens that are computed along with the last token of each sequence "
+        "(serving.md#drafts), for texts that repeat themselves; 0: none; never changes results");
+  }
 };
 
 /// Number of cache pages of a generator with this configuration.
@@ -213,18 +227,11 @@ class Generator {
   bool cancel(std::uint64_t id);
   /// Whether no request is unfinished and step() has nothing to return.
   bool idle() const;
-  std::size_t unfinished() const;
   std::int32_t pages() const;
   std::int32_t free_pages() const;
   /// Pages that only the prefix cache keeps: they are neither free nor in use.
   std::int32_t idle_pages() const;
 
-  /// Submits all requests and steps until they are finished. Results are in the order of
-  /// `requests`. No other request may be pending. On an error or exception, all requests are
-  /// cancelled; at a stop (GeneratorConfig) those that are unfinished return their tokens so far.
-  Result<std::vector<Generation>> generate_all(std::vector<Request> requests);
-  /// Submits all requests, or none.
-  Result<> submit_all(std::vector<Request> requests);
   /// Cancels all requests, whose results are discarded.
   void discard_all();
 

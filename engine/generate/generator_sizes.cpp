@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/draft_model.h"
 #include "engine/generate/kv_cache.h"
 

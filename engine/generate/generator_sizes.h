@@ -1,7 +1,7 @@
 // The sizes of a generator from its configuration.
 #pragma once
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/generate/generator.h"
 #include "engine/generate/scheduler.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::generate {
 

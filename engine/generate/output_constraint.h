@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/constraints/constraint.h"
 
 namespace troupe::engine::generate {

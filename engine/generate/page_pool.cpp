@@ -4,7 +4,7 @@
 #include <functional>
 #include <numeric>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::engine::generate {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::engine::generate {
 

@@ -31,7 +31,7 @@ std::vector<std::int32_t> look_up_draft(std::span<const std::int32_t> tokens, st
   return draft;
 }
 
-std::int64_t propose_by_lookup(Plan& plan, Scheduler& scheduler, SequenceStates& sequences,
+std::int64_t propose_by_lookup(ScheduledStep& plan, Scheduler& scheduler, SequenceStates& sequences,
                                std::int32_t count) {
   std::int64_t drafted = 0;
   for (Work& work : plan.work) {

@@ -17,7 +17,7 @@ std::vector<std::int32_t> look_up_draft(std::span<const std::int32_t> tokens, st
 
 /// Adds rows of drafts of at most `count` tokens to the plan, whose tokens are in
 /// SequenceState::proposed. Returns the number of drafted tokens.
-std::int64_t propose_by_lookup(Plan& plan, Scheduler& scheduler, SequenceStates& sequences,
+std::int64_t propose_by_lookup(ScheduledStep& plan, Scheduler& scheduler, SequenceStates& sequences,
                                std::int32_t count);
 
 }  // namespace troupe::engine::generate

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/fast_sample.h"
 #include "engine/generate/host_logits.h"
 #include "engine/generate/last_stage.h"
@@ -20,7 +20,7 @@ void PromptScorer::score_block(const Request& request, std::size_t first, const 
   nn::LoraRows lora;
   lora.add(0, hidden.shape()[0], request.adapter.get());
   const Tensor logits = head.logits(hidden, precision_, packed_, &lora);
-  const nn::TokenScores scores = head.scores(logits, targets, 1.0F);
+  const nn::TokenScores scores = head.scores(logits, {targets});
   std::ranges::copy(ops::to_host(decoder_.device(), scores.logp),
                     out.logp.begin() + static_cast<std::ptrdiff_t>(first) + 1);
   const std::vector<float> lse = ops::to_host(decoder_.device(), scores.lse);

@@ -17,8 +17,13 @@ void RowBatch::add(std::span<const std::int32_t> tokens, std::int32_t first, std
 
 Tensor RowBatch::forward(models::Decoder& decoder, nn::KvCache& cache, ops::Precision precision,
                          bool packed) const {
-  nn::ForwardContext pass{decoder.device(), layout_,  precision, &cache, pages_,
-                          nullptr,          lengths_, {},        packed};
+  const ops::PreparedLayout layout = decoder.device().prepare(layout_, {cache.page_size, pages_});
+  nn::ForwardContext pass{.device = decoder.device(),
+                          .layout = layout,
+                          .precision = precision,
+                          .cache = &cache,
+                          .lengths = lengths_,
+                          .packed = packed};
   if (!lora_.runs.empty()) pass.lora_rows = &lora_;
   return forward_pass(decoder, tokens_, pass);
 }

@@ -57,7 +57,7 @@ void add_rows(const Work& work, const SequenceState& state, std::int32_t end_row
 
 }  // namespace
 
-std::vector<RowToSample> rows_to_sample(const Plan& plan, const SequenceStates& sequences,
+std::vector<RowToSample> rows_to_sample(const ScheduledStep& plan, const SequenceStates& sequences,
                                         std::uint64_t& mask_work) {
   std::vector<RowToSample> rows;
   std::int32_t end_row = 0;

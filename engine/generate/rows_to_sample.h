@@ -13,7 +13,7 @@ namespace troupe::engine::generate {
 /// The row of the last token of each sequence whose known tokens are computed, and those of its
 /// draft. Both must outlive the result. `mask_work`: for the masks of drafts, which end where it is
 /// not enough; reduced by the work. Throws RequestFailure where a constraint leaves no token.
-std::vector<RowToSample> rows_to_sample(const Plan& plan, const SequenceStates& sequences,
+std::vector<RowToSample> rows_to_sample(const ScheduledStep& plan, const SequenceStates& sequences,
                                         std::uint64_t& mask_work);
 
 }  // namespace troupe::engine::generate

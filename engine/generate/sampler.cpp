@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/fast_sample.h"
 
 namespace troupe::engine::generate {
@@ -72,16 +73,24 @@ std::int32_t argmax(const LogitsRow& row) {
   });
 }
 
-std::int32_t sample_token(std::span<const float> logits, const ProcessorContext& context,
-                          std::uint64_t sample_id) {
+ops::SamplingRow sampling_row(const ProcessorContext& context, std::uint64_t sample_id) {
   const SamplingParams& params = context.params;
-  const bool plain = has_no_processors(params) && context.allowed == nullptr;
-  if (params.is_greedy()) return plain ? argmax(logits) : argmax(apply_processors(logits, context));
-  const double u = uniform(params.seed, sample_id, context.tokens.size());
-  if (plain) {
-    if (const auto token = fast_sample(logits, params.temperature, u)) return *token;
+  const bool greedy = params.is_greedy();
+  return {greedy, greedy ? 1 : params.temperature,
+          greedy ? 0 : uniform(params.seed, sample_id, context.tokens.size()),
+          context.allowed != nullptr || !has_no_processors(params)};
+}
+
+std::int32_t sample_token(std::span<const float> logits, const ProcessorContext& context,
+                          const ops::SamplingRow& row, std::vector<std::int32_t>* kept) {
+  if (!row.processed) {
+    if (row.greedy) return argmax(logits);
+    if (const auto token = fast_sample(logits, row.temperature, row.u)) return *token;
   }
-  return sample(normalize(apply_processors(logits, context)), u);
+  LogitsRow left = apply_processors(logits, context);
+  const std::int32_t id = row.greedy ? argmax(left) : sample(normalize(left), row.u);
+  if (kept != nullptr && left.kept.size() < left.score.size()) *kept = std::move(left.kept);
+  return id;
 }
 
 }  // namespace troupe::engine::generate

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/generate/logits_processors.h"
+#include "engine/ops/types.h"
 
 namespace troupe::engine::generate {
 
@@ -31,9 +32,12 @@ void apply_filters(LogitsRow& row, const ProcessorContext& context);
 std::int32_t sample(const Distribution& distribution, double u);
 /// Token with the largest score; the lowest id among equals.
 std::int32_t argmax(const LogitsRow& row);
-/// argmax when greedy, otherwise sample() with uniform(seed, sample_id, position), where position
-/// is the new token's index in its sequence. Rows without active processors use fast_sample.h.
+/// How the next token of a sequence is drawn: at the quantile uniform(seed, sample_id, position),
+/// where position is the token's index in its sequence.
+ops::SamplingRow sampling_row(const ProcessorContext& context, std::uint64_t sample_id);
+/// argmax when greedy, otherwise sample() at row.u. Rows without active processors use
+/// fast_sample.h. `row`: sampling_row(context, ...). `kept`: as in ops::HostSampler::sample().
 std::int32_t sample_token(std::span<const float> logits, const ProcessorContext& context,
-                          std::uint64_t sample_id);
+                          const ops::SamplingRow& row, std::vector<std::int32_t>* kept = nullptr);
 
 }  // namespace troupe::engine::generate

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/fields.h"
+#include "engine/base/json/fields.h"
 
 namespace troupe::engine::generate {
 

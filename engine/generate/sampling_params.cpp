@@ -5,7 +5,8 @@
 #include <span>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/sets/id_sets.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/sampling_bounds.h"
 
 namespace troupe::engine::generate {
@@ -174,6 +175,35 @@ bool SamplingParams::changes_distribution(std::string_view name) {
   each_filter(params, compare);
   each_penalty(params, compare);
   return found && name != "temperature";
+}
+
+bool SamplingParams::removes_tokens() const {
+  const TokenRules& rules = token_rules;
+  const bool filters = !is_greedy() && (top_k > 0 || top_p < 1 || min_p > 0 || typical_p < 1 ||
+                                        epsilon_cutoff > 0 || eta_cutoff > 0 || top_h > 0);
+  return filters || no_repeat_ngram > 0 || min_new_tokens > 0 || !rules.bad_words.empty() ||
+         !rules.suppress_tokens.empty() || !rules.begin_suppress_tokens.empty() ||
+         !rules.forced_first.empty() || !rules.forced_last.empty() ||
+         rules.prompt_no_repeat_ngram > 0;
+}
+
+bool SamplingParams::changes_logits() const {
+  const TokenRules& rules = token_rules;
+  return repetition_penalty != 1 || presence_penalty != 0 || frequency_penalty != 0 ||
+         !rules.sequence_bias.empty() || rules.prompt_repetition_penalty != 1 ||
+         rules.decay_factor != 1;
+}
+
+std::int64_t SamplingParams::max_mask_bytes(std::int64_t vocabulary) const {
+  // Ties with the k-th token are kept too, but equal logits are rare.
+  constexpr std::int64_t ties = 16, longest_top_h = 100;
+  if (!removes_tokens()) return 0;
+  std::int64_t most = vocabulary;
+  if (top_k > 0 && !is_greedy()) most = std::min(most, top_k + ties);
+  if (top_h > 0 && !is_greedy()) most = std::min(most, longest_top_h);
+  // A difference of ids has at most as many bytes as the largest id.
+  const std::int64_t id_bytes = vocabulary <= 1 << 7 ? 1 : vocabulary <= 1 << 14 ? 2 : 3;
+  return std::min(max_id_set_bytes(vocabulary), 1 + id_bytes * most);
 }
 
 Result<> resolve_bad_words(SamplingParams& params, const EncodeText& encode) {

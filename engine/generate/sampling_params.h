@@ -11,8 +11,8 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/base/error.h"
-#include "engine/base/fields.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/fields.h"
 
 namespace troupe::engine::generate {
 
@@ -124,7 +124,10 @@ struct SamplingParams {
   std::vector<std::string> stop_strings;
   bool ignore_eos = false;  ///< the model's end tokens do not end the output
   int top_logprobs = 0;     ///< number of alternatives to report per token
-  std::uint64_t seed = 0;   ///< random seed; with sample id and position determines every sample
+  /// Reports the tokens that each token was sampled from (Generation::masks); sampling_logp is then
+  /// over these.
+  bool report_masks = false;
+  std::uint64_t seed = 0;  ///< random seed; with sample id and position determines every sample
   TokenRules token_rules;
   Beams beams;
 
@@ -135,6 +138,14 @@ struct SamplingParams {
 
   /// True for a field that changes the distribution of samples in another way than the temperature.
   static bool changes_distribution(std::string_view name);
+  /// Whether bans, lengths or filters leave fewer tokens than the vocabulary at some position; a
+  /// constraint of the request is not known here.
+  bool removes_tokens() const;
+  /// Whether penalties or biases change the logits of tokens that are left.
+  bool changes_logits() const;
+  /// The maximum bytes of the encoded set of tokens that are left at a position; 0: never fewer
+  /// than the vocabulary.
+  std::int64_t max_mask_bytes(std::int64_t vocabulary) const;
 
   /// Without effect on greedy outputs.
   static void each_filter(auto& self, auto&& field) {
@@ -190,8 +201,8 @@ inline auto fields(SamplingParams& p) {
   return std::tie(p.greedy, p.temperature, p.top_k, p.top_p, p.min_p, p.typical_p, p.epsilon_cutoff,
                   p.eta_cutoff, p.top_h, p.repetition_penalty, p.presence_penalty,
                   p.frequency_penalty, p.no_repeat_ngram, p.max_new_tokens, p.min_new_tokens,
-                  p.stop_tokens, p.stop_strings, p.ignore_eos, p.top_logprobs, p.seed,
-                  p.token_rules, p.beams);
+                  p.stop_tokens, p.stop_strings, p.ignore_eos, p.top_logprobs, p.report_masks,
+                  p.seed, p.token_rules, p.beams);
 }
 
 /// Bounds of what one prompt may ask for: outputs, and tokens of all its outputs together.

@@ -1,11 +1,11 @@
 #include "engine/generate/sampling_params_json.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/sampling_bounds.h"
 
 namespace troupe::engine::generate {
@@ -123,12 +123,9 @@ struct Reader {
     if (!value.is_object()) return wrong("an object from ids to numbers");
     std::vector<SequenceBias> all;
     for (const auto& [name, bias] : value.object()) {
-      std::int32_t id = 0;
-      const auto read = std::from_chars(name.data(), name.data() + name.size(), id);
-      if (read.ec != std::errc() || read.ptr != name.data() + name.size()) {
-        return fail(Errc::bad_input, cat(key, ": ", quote(name), " is not a token id"));
-      }
-      all.push_back({{id}, 0});
+      const auto id = parse_number<std::int32_t>(name);
+      if (!id) return fail(Errc::bad_input, cat(key, ": ", quote(name), " is not a token id"));
+      all.push_back({{*id}, 0});
       RETURN_IF_ERROR(at(bias)(&all.back().bias));
     }
     to = std::move(all);

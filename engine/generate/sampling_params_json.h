@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/generate/sampling_params.h"
 
 namespace troupe::engine::generate {

@@ -4,7 +4,7 @@
 #include <span>
 #include <utility>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::engine::generate {
 
@@ -26,31 +26,26 @@ std::int32_t Scheduler::pages_for(std::int64_t tokens) const {
 void Scheduler::add(std::uint64_t sequence, std::int32_t prompt_length, std::int32_t max_length,
                     std::uint64_t prompt_group, const std::vector<std::int32_t>* tokens,
                     PrefixCache::Context context) {
-  check(sequences_.empty() || sequences_.back().number < sequence,
-        "Scheduler: numbers must increase");
+  for (const Sequences* all : {&waiting_, &running_})
+    check(all->empty() || all->rbegin()->first < sequence, "Scheduler: numbers must increase");
   check(prompt_length >= 1 && max_length > prompt_length,
         "Scheduler: expected a prompt and space for a token");
   check(pages_for(max_length) <= config_.pages, "Scheduler: the cache cannot hold the sequence");
-  sequences_.push_back({.number = sequence,
-                        .group = prompt_group,
-                        .prompt_length = prompt_length,
-                        .length = prompt_length,
-                        .pages = {},
-                        .tokens = prefixes_ ? tokens : nullptr,
-                        .context = std::move(context)});
+  waiting_.emplace_hint(waiting_.end(), sequence,
+                        Sequence{.number = sequence,
+                                 .group = prompt_group,
+                                 .prompt_length = prompt_length,
+                                 .length = prompt_length,
+                                 .pages = {},
+                                 .tokens = prefixes_ ? tokens : nullptr,
+                                 .context = std::move(context)});
 }
 
 Scheduler::Sequence& Scheduler::at(std::uint64_t number) {
-  const auto found =
-      std::lower_bound(sequences_.begin(), sequences_.end(), number,
-                       [](const Sequence& s, std::uint64_t wanted) { return s.number < wanted; });
-  check(found != sequences_.end() && found->number == number, "Scheduler: no such sequence");
-  return *found;
-}
-
-std::size_t Scheduler::running() const {
-  return static_cast<std::size_t>(std::count_if(sequences_.begin(), sequences_.end(),
-                                                [](const Sequence& s) { return s.running; }));
+  Sequences& all = running_.contains(number) ? running_ : waiting_;
+  const auto found = all.find(number);
+  check(found != all.end(), "Scheduler: no such sequence");
+  return found->second;
 }
 
 void Scheduler::hold(std::uint64_t sequence, bool held) {
@@ -61,36 +56,39 @@ void Scheduler::score_prompt(std::uint64_t sequence, bool scored) {
   at(sequence).scored = scored;
 }
 
-Plan Scheduler::plan() {
-  Plan plan;
-  for (Sequence& s : sequences_) {
+ScheduledStep Scheduler::plan() {
+  ScheduledStep plan;
+  for (auto& [number, s] : running_) {
     s.ready = s.cached;
     s.unsafe = false;
   }
   plan_decodes(plan);
   plan_prefills(plan);
   if (plan.preempted.empty()) admit(plan);
-  check(
-      sequences_.empty() || !plan.work.empty() || std::ranges::any_of(sequences_, &Sequence::held),
-      "Scheduler: no work for the sequences");
+  const auto held = [](const auto& entry) { return entry.second.held; };
+  check(size() == 0 || !plan.work.empty() || std::ranges::any_of(running_, held) ||
+            std::ranges::any_of(waiting_, held),
+        "Scheduler: no work for the sequences");
   return plan;
 }
 
-void Scheduler::plan_decodes(Plan& plan) {
-  for (Sequence& s : sequences_) {
-    if (s.running && !s.held && s.pending() == 1 && grow(s, plan)) take_work(s, plan);
+void Scheduler::plan_decodes(ScheduledStep& plan) {
+  for (auto& [number, s] : running_) {
+    if (s.held || s.pending() != 1) continue;
+    if (!grow(s, plan)) return;  // it was the last one
+    take_work(s, plan);
   }
 }
 
-void Scheduler::plan_prefills(Plan& plan) {
-  for (Sequence& s : sequences_) {
-    if (s.running && !s.held && !s.planned() && rows_for(s, plan) > 0) take_work(s, plan);
+void Scheduler::plan_prefills(ScheduledStep& plan) {
+  for (auto& [number, s] : running_) {
+    if (!s.held && !s.planned() && rows_for(s, plan) > 0) take_work(s, plan);
   }
 }
 
 /// Allocates a page for the next token. Preempts the youngest sequences; false when that includes
 /// the sequence itself.
-bool Scheduler::grow(Sequence& sequence, Plan& plan) {
+bool Scheduler::grow(Sequence& sequence, ScheduledStep& plan) {
   const auto needed = static_cast<std::size_t>((sequence.length - 1) / config_.page_size) + 1;
   while (sequence.pages.size() < needed) {
     if (available_pages() > 0) {
@@ -98,23 +96,23 @@ bool Scheduler::grow(Sequence& sequence, Plan& plan) {
       continue;
     }
     // Decodes are planned oldest first: the youngest running sequence has no work in this plan yet.
-    const auto youngest = std::find_if(sequences_.rbegin(), sequences_.rend(),
-                                       [](const Sequence& s) { return s.running; });
-    check(!youngest->planned(), "Scheduler: a planned sequence is preempted");
-    plan.preempted.push_back(youngest->number);
-    release(*youngest);
-    if (&*youngest == &sequence) return false;
+    Sequence& youngest = running_.rbegin()->second;
+    check(!youngest.planned(), "Scheduler: a planned sequence is preempted");
+    plan.preempted.push_back(youngest.number);
+    release(youngest);
+    if (&youngest == &sequence) return false;
   }
   return true;
 }
 
-void Scheduler::admit(Plan& plan) {
+void Scheduler::admit(ScheduledStep& plan) {
   std::size_t count = running();
-  for (Sequence& s : sequences_) {
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    Sequence& s = (next++)->second;  // admit_one() may move it
     if (count >= static_cast<std::size_t>(config_.max_sequences) ||
         plan.rows >= config_.tokens_per_step)
       return;
-    if (s.running || s.held) continue;
+    if (s.held) continue;
     // A sequence that waits for a shared prompt counts as running: otherwise other prompts take its
     // slot, and the shared pages are gone when it is admitted. One whose prompt is scored keeps its
     // place as well where the step scores no more.
@@ -124,7 +122,7 @@ void Scheduler::admit(Plan& plan) {
   }
 }
 
-bool Scheduler::admit_one(Sequence& sequence, bool alone, Plan& plan) {
+bool Scheduler::admit_one(Sequence& sequence, bool alone, ScheduledStep& plan) {
   Share share = find_share(sequence);
   const std::vector<std::int32_t> prefix = cached_prefix(sequence);
   const auto known = static_cast<std::int32_t>(prefix.size()) * config_.page_size;
@@ -149,7 +147,8 @@ bool Scheduler::admit_one(Sequence& sequence, bool alone, Plan& plan) {
   if (rest > 0) plan.copies.push_back({(*share.pages)[whole], sequence.pages[whole]});
   plan.shared_pages += whole;
   sequence.ready = sequence.cached = share.tokens;
-  sequence.running = sequence.unsafe = true;
+  running_.insert(waiting_.extract(sequence.number));  // keeps its address
+  sequence.unsafe = true;
   if (prefixes_ && !std::exchange(sequence.admitted, true))
     plan.admitted.push_back({sequence.number, share.tokens});
   take_work(sequence, plan);
@@ -161,8 +160,8 @@ bool Scheduler::admit_one(Sequence& sequence, bool alone, Plan& plan) {
 Scheduler::Share Scheduler::find_share(const Sequence& sequence) const {
   Share best;
   if (sequence.group == no_group) return best;
-  for (const Sequence& s : sequences_) {
-    if (!s.running || s.group != sequence.group) continue;
+  for (const auto& [number, s] : running_) {
+    if (s.group != sequence.group) continue;
     const std::int32_t tokens = std::min({s.ready, sequence.prompt_length, sequence.length - 1});
     if (tokens > best.tokens) best = {&s.pages, tokens};
   }
@@ -174,8 +173,8 @@ bool Scheduler::leader_is_busy(const Sequence& sequence) const {
   const std::int32_t wanted = std::min(sequence.prompt_length, sequence.length - 1);
   bool busy = false;
   if (sequence.group == no_group) return busy;
-  for (const Sequence& s : sequences_) {
-    if (!s.running || s.group != sequence.group) continue;
+  for (const auto& [number, s] : running_) {
+    if (s.group != sequence.group) continue;
     if (s.ready >= wanted) return false;
     busy = true;
   }
@@ -183,13 +182,13 @@ bool Scheduler::leader_is_busy(const Sequence& sequence) const {
 }
 
 /// The next rows of a sequence for which the plan has room.
-std::int32_t Scheduler::rows_for(const Sequence& sequence, const Plan& plan) const {
+std::int32_t Scheduler::rows_for(const Sequence& sequence, const ScheduledStep& plan) const {
   const std::int32_t rows = std::min(sequence.pending(), config_.tokens_per_step - plan.rows);
   const std::int32_t scored = config_.scored_per_step - plan.scored;
   return sequence.to_score() > scored ? std::min(rows, scored) : rows;
 }
 
-void Scheduler::take_work(Sequence& sequence, Plan& plan) {
+void Scheduler::take_work(Sequence& sequence, ScheduledStep& plan) {
   const std::int32_t count = rows_for(sequence, plan);
   check(count > 0, "Scheduler: work without rows");
   const std::int32_t first = sequence.cached;
@@ -243,7 +242,7 @@ void Scheduler::clear_prefix_cache() {
   if (prefixes_) prefixes_->clear(pool_);
 }
 
-std::int32_t Scheduler::add_drafts(Plan& plan, Work& work, std::int32_t wanted) {
+std::int32_t Scheduler::add_drafts(ScheduledStep& plan, Work& work, std::int32_t wanted) {
   check(work.samples && work.drafts == 0, "Scheduler: drafts for a Work that samples nothing");
   Sequence& s = at(work.sequence);
   std::int32_t count = std::min(wanted, config_.tokens_per_step - plan.rows);
@@ -257,7 +256,7 @@ std::int32_t Scheduler::add_drafts(Plan& plan, Work& work, std::int32_t wanted) 
   return count;
 }
 
-void Scheduler::drop_drafts(Plan& plan, Work& work, std::int32_t count) {
+void Scheduler::drop_drafts(ScheduledStep& plan, Work& work, std::int32_t count) {
   check(count <= work.drafts, "Scheduler: the work has fewer drafts");
   work.drafts -= count;
   work.count -= count;
@@ -266,19 +265,18 @@ void Scheduler::drop_drafts(Plan& plan, Work& work, std::int32_t count) {
 
 void Scheduler::append(std::uint64_t sequence, bool computed) {
   Sequence& s = at(sequence);
-  check(!s.running || s.pending() == 0,
+  check(s.pending() == 0 || waiting_.contains(sequence),
         "Scheduler: append to a sequence that is not fully computed");
   ++s.length;
   if (computed) ++s.cached;
 }
 
 void Scheduler::finish(std::uint64_t sequence) {
-  Sequence& s = at(sequence);
-  release(s);
-  sequences_.erase(sequences_.begin() + (&s - sequences_.data()));
+  release(at(sequence));
+  waiting_.erase(sequence);
 }
 
-void Scheduler::repeat_samples(const Plan& plan) {
+void Scheduler::repeat_samples(const ScheduledStep& plan) {
   for (const Work& work : plan.work) {
     if (!work.samples) continue;
     Sequence& s = at(work.sequence);
@@ -287,16 +285,18 @@ void Scheduler::repeat_samples(const Plan& plan) {
   }
 }
 
-void Scheduler::undo(const Plan& plan) {
+void Scheduler::undo(const ScheduledStep& plan) {
   for (const Work& work : plan.work) {
-    const auto found = std::ranges::find(sequences_, work.sequence, &Sequence::number);
-    if (found != sequences_.end()) found->cached = work.first;
+    const auto found = running_.find(work.sequence);
+    if (found != running_.end()) found->second.cached = work.first;
   }
-  // Of a sequence that has started, or was given a page of the prefix cache in place of its own.
-  for (Sequence& s : sequences_)
+  for (auto next = running_.begin(); next != running_.end();) {
+    Sequence& s = (next++)->second;
+    s.kept = 0;
+    // It has started, or was given a page of the prefix cache in place of its own.
     if (s.unsafe) release(s);
+  }
   clear_prefix_cache();  // of pages that were not computed
-  for (Sequence& s : sequences_) s.kept = 0;
 }
 
 void Scheduler::recompute(std::uint64_t sequence) {
@@ -304,13 +304,12 @@ void Scheduler::recompute(std::uint64_t sequence) {
 }
 
 void Scheduler::drop_cache() {
-  for (Sequence& s : sequences_) release(s);
+  while (!running_.empty()) release(running_.rbegin()->second);
   clear_prefix_cache();
 }
 
 void Scheduler::end_sharing() {
-  for (Sequence& s : sequences_)
-    if (s.running) s.group = no_group;
+  for (auto& [number, s] : running_) s.group = no_group;
   clear_prefix_cache();
 }
 
@@ -318,7 +317,8 @@ void Scheduler::release(Sequence& sequence) {
   for (const std::int32_t page : sequence.pages) pool_.release(page);
   sequence.pages.clear();
   sequence.ready = sequence.cached = sequence.kept = 0;
-  sequence.running = false;
+  sequence.unsafe = false;
+  if (auto moved = running_.extract(sequence.number)) waiting_.insert(std::move(moved));
 }
 
 }  // namespace troupe::engine::generate

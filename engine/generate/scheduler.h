@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -48,7 +49,7 @@ struct PageCopy {
   std::int32_t from = 0, to = 0;
 };
 
-struct Plan {
+struct ScheduledStep {
   std::vector<Work> work;
   std::vector<PageCopy> copies;  ///< in this order
   std::vector<std::uint64_t> preempted;
@@ -78,22 +79,22 @@ class Scheduler {
   void score_prompt(std::uint64_t sequence, bool scored);
   /// Plans the next step; empty only without sequences, or when those that are not held wait for
   /// what held ones have. Planned rows count as computed.
-  Plan plan();
+  ScheduledStep plan();
   /// Adds rows for at most `wanted` draft tokens to a Work of the plan that samples, where rows and
   /// pages are left. Returns their number.
-  std::int32_t add_drafts(Plan& plan, Work& work, std::int32_t wanted);
+  std::int32_t add_drafts(ScheduledStep& plan, Work& work, std::int32_t wanted);
   /// Removes the last `count` drafts of a Work again.
-  static void drop_drafts(Plan& plan, Work& work, std::int32_t count);
+  static void drop_drafts(ScheduledStep& plan, Work& work, std::int32_t count);
   /// Appends a token to a sequence; called after plan() for each Work that samples ... `computed`:
   /// it is a draft token of the plan, and another token follows in the same step.
   void append(std::uint64_t sequence, bool computed = false);
   /// ... or ends it. May be called at any time to cancel. Frees its pages.
   void finish(std::uint64_t sequence);
   /// No token was sampled after the plan: the next one computes the rows of the last tokens again.
-  void repeat_samples(const Plan& plan);
+  void repeat_samples(const ScheduledStep& plan);
   /// Nothing of the plan was computed (a step lacked memory): the next one computes its rows again,
   /// except for sequences that have ended since. The prefix cache is emptied.
-  void undo(const Plan& plan);
+  void undo(const ScheduledStep& plan);
   /// Drops the keys and values of a sequence: it waits and is recomputed from its first token.
   void recompute(std::uint64_t sequence);
   /// Drops all keys and values (the weights changed or a step failed): all running sequences wait
@@ -106,8 +107,8 @@ class Scheduler {
   std::int32_t free_pages() const { return pool_.free_pages(); }
   /// Pages that only the prefix cache keeps; they are freed when others are needed.
   std::int32_t idle_pages() const { return pool_.idle_pages(); }
-  std::size_t size() const { return sequences_.size(); }
-  std::size_t running() const;
+  std::size_t size() const { return waiting_.size() + running_.size(); }
+  std::size_t running() const { return running_.size(); }
 
  private:
   static constexpr std::uint64_t no_group = ~std::uint64_t{0};
@@ -116,7 +117,7 @@ class Scheduler {
     std::int32_t prompt_length = 0, length = 0;
     // Tokens whose keys and values are cached before and after the current plan.
     std::int32_t ready = 0, cached = 0;
-    bool running = false, admitted = false, held = false, scored = false;
+    bool admitted = false, held = false, scored = false;
     bool unsafe = false;  // has pages since the current plan that it may have to compute
     std::vector<std::int32_t> pages;
     const std::vector<std::int32_t>* tokens = nullptr;
@@ -129,16 +130,17 @@ class Scheduler {
       return scored && cached < prompt_length - 1 ? prompt_length - 1 - cached : 0;
     }
   };
+  using Sequences = std::map<std::uint64_t, Sequence>;  // by number: in order of arrival
   struct Share {
     const std::vector<std::int32_t>* pages = nullptr;
     std::int32_t tokens = 0;
   };
 
   Sequence& at(std::uint64_t number);
-  void plan_decodes(Plan& plan);
-  void plan_prefills(Plan& plan);
-  void admit(Plan& plan);
-  bool admit_one(Sequence& sequence, bool alone, Plan& plan);
+  void plan_decodes(ScheduledStep& plan);
+  void plan_prefills(ScheduledStep& plan);
+  void admit(ScheduledStep& plan);
+  bool admit_one(Sequence& sequence, bool alone, ScheduledStep& plan);
   std::vector<std::int32_t> cached_prefix(const Sequence& sequence);
   void keep_full_pages(Sequence& sequence);
   std::int32_t available_pages() const { return pool_.free_pages() + pool_.idle_pages(); }
@@ -146,15 +148,16 @@ class Scheduler {
   void clear_prefix_cache();
   Share find_share(const Sequence& sequence) const;
   bool leader_is_busy(const Sequence& sequence) const;
-  std::int32_t rows_for(const Sequence& sequence, const Plan& plan) const;
-  void take_work(Sequence& sequence, Plan& plan);
-  bool grow(Sequence& sequence, Plan& plan);
+  std::int32_t rows_for(const Sequence& sequence, const ScheduledStep& plan) const;
+  void take_work(Sequence& sequence, ScheduledStep& plan);
+  bool grow(Sequence& sequence, ScheduledStep& plan);
   void release(Sequence& sequence);
 
   SchedulerConfig config_;
   PagePool pool_;
   std::optional<PrefixCache> prefixes_;
-  std::vector<Sequence> sequences_;  // in order of arrival
+  Sequences waiting_;  // without pages
+  Sequences running_;
 };
 
 }  // namespace troupe::engine::generate

@@ -1,6 +1,6 @@
 #include "engine/generate/validate_request.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/fast_sample.h"
 
 namespace troupe::engine::generate {

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "engine/base/character_classes.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/character_classes.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/jinja/string_search.h"
 
 namespace troupe::engine::jinja {

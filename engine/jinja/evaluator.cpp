@@ -1,6 +1,6 @@
 #include "engine/jinja/evaluator.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/jinja/operators.h"
 
 namespace troupe::engine::jinja {

@@ -1,9 +1,9 @@
 #include "engine/jinja/expression_parser.h"
 
 #include <algorithm>
-#include <charconv>
 
-#include "engine/base/text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "engine/jinja/filters.h"
 #include "engine/jinja/tests.h"
 
@@ -220,16 +220,11 @@ ExprPtr ExpressionParser::literal() {
     while (cursor_.peek().kind == Token::Kind::string) text += cursor_.next().text;
     out->value = std::move(text);
   } else if (token.kind == Token::Kind::integer) {
-    std::int64_t value = 0;
-    const auto read =
-        std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
-    if (read.ec != std::errc())
-      cursor_.wrong(cat("the integer ", token.text, " does not fit 64 bits"));
-    out->value = value;
+    const auto value = parse_number<std::int64_t>(token.text);
+    if (!value) cursor_.wrong(cat("the integer ", token.text, " does not fit 64 bits"));
+    out->value = *value;
   } else {
-    double value = 0;
-    std::from_chars(token.text.data(), token.text.data() + token.text.size(), value);
-    out->value = value;
+    out->value = parse_number<double>(token.text).value_or(0);
   }
   return out;
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/jinja/ast.h"
 #include "engine/jinja/lexer.h"
 

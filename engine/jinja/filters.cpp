@@ -2,10 +2,6 @@
 
 #include <array>
 
-#include "engine/jinja/list_filters.h"
-#include "engine/jinja/text_filters.h"
-#include "engine/jinja/value_filters.h"
-
 namespace troupe::engine::jinja {
 
 namespace {

@@ -21,4 +21,15 @@ using FilterTable = std::map<std::string_view, Filter>;
 const Filter* find_filter(std::string_view name);
 std::vector<std::string_view> filter_names();
 
+// Filters of any value: numbers, defaults, JSON.
+const FilterTable& value_filters();
+
+// Filters of sequences: choice_filters() has map, select, reject, selectattr and rejectattr.
+const FilterTable& list_filters();
+const FilterTable& choice_filters();
+
+// Filters of texts, and filters for HTML and URLs.
+const FilterTable& text_filters();
+const FilterTable& html_filters();
+
 }  // namespace troupe::engine::jinja

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/jinja/repr.h"
 
 namespace troupe::engine::jinja {

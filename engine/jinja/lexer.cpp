@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "engine/base/character_classes.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/character_classes.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/jinja/repr.h"
 #include "engine/jinja/value.h"
 

@@ -1,10 +1,11 @@
-#include "engine/jinja/list_filters.h"
+#include "engine/jinja/filters.h"
 
 #include <algorithm>
 #include <map>
 #include <unordered_set>
 
-#include "engine/base/text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "engine/jinja/case.h"
 #include "engine/jinja/container_methods.h"
 #include "engine/jinja/operators.h"
@@ -62,9 +63,7 @@ Value sort(Runtime& runtime, const Value& value, Arguments& arguments) {
              reverse = flag(arguments, 0, "reverse");
   std::vector<Value> paths;
   if (attribute && attribute->is(Type::string)) {
-    const std::string& text = attribute->string();
-    for (std::size_t at = 0; at <= text.size(); at = std::min(text.find(',', at), text.size()) + 1)
-      paths.emplace_back(text.substr(at, std::min(text.find(',', at), text.size()) - at));
+    for (const auto part : split(attribute->string(), ',')) paths.emplace_back(std::string(part));
   } else if (given(attribute)) {
     paths.push_back(*attribute);
   }

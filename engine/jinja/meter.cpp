@@ -1,8 +1,8 @@
 #include "engine/jinja/meter.h"
 
-#include "engine/base/cancellation.h"
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/cancellation.h"
 
 namespace troupe::engine::jinja {
 namespace {

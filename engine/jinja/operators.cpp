@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/jinja/case.h"
 #include "engine/jinja/format.h"
 #include "engine/jinja/format_percent.h"

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/jinja/case.h"
 
 namespace troupe::engine::jinja {

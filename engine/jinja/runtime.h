@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/jinja/value.h"
 
 namespace troupe::engine::jinja {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/text/parse.h"
+
 namespace troupe::engine::jinja {
 
 Value list_of(std::vector<Value> items) {
@@ -17,16 +19,14 @@ Value dotted(Runtime& runtime, const Value& item, const Value& path, const Value
   }
   const std::string& text = to_text(path, "attribute");
   Value out = item;
-  for (std::size_t at = 0; at <= text.size();) {
+  for (const auto each : split(text, '.')) {
     runtime.charge(1);
-    const std::size_t end = std::min(text.find('.', at), text.size());
-    const std::string part = text.substr(at, end - at);
+    const std::string part(each);
     const bool number = !part.empty() && part.size() < 9 &&
                         part.find_first_not_of("0123456789") == std::string::npos;
     out =
         runtime.item(out, number ? Value(static_cast<std::int64_t>(std::stol(part))) : Value(part));
     if (out.is(Value::Type::undefined) && otherwise) out = *otherwise;
-    at = end + 1;
   }
   return out;
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/jinja/expression_parser.h"
 
 namespace troupe::engine::jinja {

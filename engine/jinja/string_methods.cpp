@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/jinja/case.h"
 #include "engine/jinja/format.h"
 #include "engine/jinja/format_braces.h"

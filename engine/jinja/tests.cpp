@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/jinja/case.h"
 #include "engine/jinja/filters.h"
 #include "engine/jinja/operators.h"

@@ -1,11 +1,11 @@
-#include "engine/jinja/text_filters.h"
+#include "engine/jinja/filters.h"
 
 #include <algorithm>
 #include <cctype>
 #include <map>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/jinja/case.h"
 #include "engine/jinja/container_methods.h"
 #include "engine/jinja/format.h"

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 
 namespace troupe::engine::jinja {
 

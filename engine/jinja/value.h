@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/jinja/meter.h"
 
 namespace troupe::engine::jinja {

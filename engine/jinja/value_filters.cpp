@@ -1,4 +1,4 @@
-#include "engine/jinja/value_filters.h"
+#include "engine/jinja/filters.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/jinja/case.h"
 #include "engine/jinja/container_methods.h"
 #include "engine/jinja/operators.h"

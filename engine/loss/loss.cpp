@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::loss {
 namespace {
@@ -20,7 +20,8 @@ TokenStats leaves_of(const AnyLoss& loss, const Outputs& outputs, const data::Ex
     const std::vector<double> values(column.begin(), column.end());
     return with_gradients ? variable(values) : Expr(values);
   };
-  TokenStats now{leaf(outputs.logp), leaf(outputs.entropy), {}, {}};
+  TokenStats now{leaf(outputs.logp), leaf(outputs.entropy), {}, {}, {}};
+  if (!outputs.whole_entropy.empty()) now.whole_entropy = detach(leaf(outputs.whole_entropy));
   if (!outputs.collision.empty()) now.collision = detach(leaf(outputs.collision));
   for (const auto& column : outputs.scores) now.scores.push_back(leaf(column));
   return now;

@@ -13,8 +13,8 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/base/fields.h"
-#include "engine/base/json.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/json/json.h"
 #include "engine/data/experience.h"
 #include "engine/loss/report.h"
 #include "engine/loss/tape.h"
@@ -25,7 +25,8 @@ namespace troupe::engine::loss {
 /// does not need are empty. The first token of a sequence has no log-probability: 0, and mask 0.
 struct TokenStats {
   Expr logp, entropy;
-  Expr collision;  ///< log of the sum of p^2 over the vocabulary; detached
+  Expr whole_entropy;  ///< over the whole vocabulary, whatever was left to sample from; detached
+  Expr collision;      ///< log of the sum of p^2 over the vocabulary; detached
   /// One [T] per label of the score head or per candidate (its logit up to a constant of the
   /// token).
   std::vector<Expr> scores;
@@ -47,6 +48,7 @@ constexpr std::array<std::string_view, 2> names_of(ReadAt) {
 struct Needs {
   bool logp = true;      ///< log-probabilities of the tokens
   bool entropy = false;  ///< entropy of the model's distribution at each token
+  bool whole_entropy = false;
   bool collision = false;
   bool scores = false;  ///< scores of the score head, or of `candidates`
   ReadAt scores_at = ReadAt::token;
@@ -140,6 +142,7 @@ Result<AnyLoss> make_loss(const LossTable& table, const LossSpec& spec);
 struct Outputs {
   std::span<const float> logp, entropy, collision;
   std::vector<std::vector<float>> scores;
+  std::span<const float> whole_entropy = {};
 };
 
 /// Value of a loss on one micro-batch (its part of the global batch's loss) and its gradients by

@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::loss {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/loss/tape.h"
 
 namespace troupe::engine::loss {

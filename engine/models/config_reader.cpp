@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::models {
 namespace {
@@ -71,7 +71,7 @@ const Json* ConfigReader::first(const Keys& keys, std::string_view& key) const {
     key = name;
     if (const Json* member = find(name)) return member;
   }
-  key = keys.front();
+  key = keys.empty() ? std::string_view() : keys.front();
   return nullptr;
 }
 
@@ -170,6 +170,21 @@ std::vector<std::string> ConfigReader::layer_types(std::int64_t layers) {
     types.push_back(type.is_string() ? type.string() : "");
   }
   return types;
+}
+
+std::vector<std::int64_t> ConfigReader::layer_numbers(std::string_view key, std::int64_t layers) {
+  std::vector<std::int64_t> numbers;
+  const Json* member = find(key);
+  if (!member) return numbers;
+  for (const Json& item : member->is_array() ? member->array() : Json::Array{*member}) {
+    if (!item.is_integer() || item.integer() < 0 || item.integer() >= layers) {
+      fail(Errc::bad_input, cat("\"", key, "\" must be a list of layers from 0 to ", layers - 1,
+                                ", found ", quote(item.dump(), 40)));
+      return numbers;
+    }
+    numbers.push_back(item.integer());
+  }
+  return numbers;
 }
 
 void ConfigReader::reject(std::string_view key, const Json& value) {

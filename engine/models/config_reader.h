@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::engine::models {
 
@@ -36,6 +36,9 @@ class ConfigReader {
   std::vector<std::int32_t> token_ids(std::string_view key, std::int64_t vocabulary);
   /// One string per layer, or empty when absent.
   std::vector<std::string> layer_types(std::int64_t layers);
+
+  /// Numbers of layers, or empty when absent.
+  std::vector<std::int64_t> layer_numbers(std::string_view key, std::int64_t layers);
 
   /// Rejects fields that would change the results and that the family does not support, except
   /// `known`. Errc::unsupported, naming the field.

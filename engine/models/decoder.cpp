@@ -4,12 +4,12 @@
 #include <bit>
 #include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/models/split.h"
 #include "engine/nn/attention.h"
 #include "engine/nn/embedding.h"
 #include "engine/nn/layers.h"
-#include "engine/nn/mlp.h"
+#include "engine/nn/mixture.h"
 #include "engine/nn/sequence_parallel.h"
 #include "engine/nn/shared_rows.h"
 
@@ -19,13 +19,22 @@ namespace {
 /// A sublayer with the norms around it; an absent norm is the identity.
 template <nn::Module M>
 using Sublayer = nn::Residual<nn::Normed<nn::Chain<M, nn::Norm>>>;
-using SequentialLayer = nn::Chain<Sublayer<nn::Attention>, Sublayer<nn::Mlp>>;
-using ParallelLayer = nn::Residual<nn::Normed<nn::Sum<nn::Attention, nn::Mlp>>>;
-using Block = nn::Either<SequentialLayer, ParallelLayer>;
+using Attention =
+    nn::Either<nn::Attention<nn::PlainProjections>, nn::Attention<nn::LatentProjections>>;
+using FeedForward = nn::Either<nn::Mlp, nn::Mixture>;
+using SequentialLayer = nn::Chain<Sublayer<Attention>, Sublayer<FeedForward>>;
+using ParallelLayer = nn::Residual<nn::Normed<nn::Sum<Attention, FeedForward>>>;
+using TwoNormLayer = nn::Residual<nn::Sum<nn::Normed<Attention>, nn::Normed<FeedForward>>>;
+using Block = nn::Either<SequentialLayer, ParallelLayer, TwoNormLayer>;
 static_assert(nn::Module<Block>);
 
 parallel::Communicator* unless_single(parallel::Communicator* group) {
   return group != nullptr && group->size() > 1 ? group : nullptr;
+}
+
+std::unique_ptr<collectives::TensorGroup> tensors_of(ops::Device& device,
+                                                     parallel::Communicator* group) {
+  return group != nullptr ? collectives::make_tensor_group(device, *group) : nullptr;
 }
 
 Split split_over(parallel::Communicator* tp, bool divides_rows, const DecoderSpec& spec) {
@@ -46,6 +55,7 @@ ModelPart without_single_groups(ModelPart part) {
 
 // The layers of this rank.
 PipelineStage stage_in(const ModelPart& part, const DecoderSpec& spec) {
+  value_or_throw(check_mixture(spec, "context", part.cp ? part.cp->size() : 1));
   const auto* pp = part.pp;
   const auto layers = value_or_throw(stage_layers(spec, pp ? pp->size() : 1, part.layers,
                                                   pp ? part.noop : std::vector<std::int64_t>(),
@@ -55,14 +65,15 @@ PipelineStage stage_in(const ModelPart& part, const DecoderSpec& spec) {
 
 // ALiBi slope of each head (Press et al. 2021): powers of 2^(-8/n) for the first n = 2^k heads; the
 // others take every second power for 2n heads.
-std::vector<float> alibi_slopes(const DecoderSpec& spec, parallel::Range heads) {
+std::vector<float> alibi_slopes(const DecoderSpec& spec, parallel::Range heads, double scale) {
   std::vector<float> slopes;
+  const double factor = spec.alibi_scaled ? scale : 1;
   if (!spec.alibi) return slopes;
   const int below = static_cast<int>(std::bit_floor(static_cast<unsigned>(spec.heads)));
   for (std::int64_t head = heads.begin; head < heads.end; ++head) {
     const double power = head < below ? -8.0 * static_cast<double>(head + 1) / below
                                       : -4.0 * static_cast<double>(2 * (head - below) + 1) / below;
-    slopes.push_back(static_cast<float>(std::exp2(power)));
+    slopes.push_back(static_cast<float>(std::exp2(power) * factor));
   }
   return slopes;
 }
@@ -72,33 +83,45 @@ struct ModuleBuilder {
   nn::Parameters& parameters;
   const DecoderSpec& spec;
   const Split& split;
-  parallel::Communicator* tp;
+  collectives::TensorGroup* tp;
   const std::vector<nn::RotaryTable>& rotary;
   const bool& adapter_on;
 
   nn::Lora lora(const std::string& name) const;
-  nn::Linear linear(const std::string& name, parallel::Communicator* group = nullptr) const {
+  nn::Linear linear(const std::string& name, collectives::TensorGroup* group = nullptr) const {
     return {parameters.find(name + ".weight"), parameters.find(name + ".bias"), group, lora(name)};
   }
   nn::Norm norm(const std::string& name) const {  // the identity without a weight of that name
-    return {parameters.find(name + ".weight"), static_cast<float>(spec.norm_eps),
-            spec.layer_norm ? nn::Norm::Kind::layer : nn::Norm::Kind::rms,
-            parameters.find(name + ".bias"), static_cast<float>(spec.norm_offset)};
+    return {.gain = parameters.find(name + ".weight"),
+            .eps = static_cast<float>(spec.norm_eps),
+            .kind = spec.layer_norm ? nn::Norm::Kind::layer : nn::Norm::Kind::rms,
+            .bias = parameters.find(name + ".bias"),
+            .offset = static_cast<float>(spec.norm_offset)};
   }
   /// Of the queries or keys: over each head, or over all of a row.
   nn::Norm head_norm(const std::string& name) const {
-    return {parameters.find(name + ".weight"),
-            static_cast<float>(spec.norm_eps),
-            nn::Norm::Kind::rms,
-            nullptr,
-            static_cast<float>(spec.norm_offset),
-            spec.width_norms ? tp : nullptr};
+    return {.gain = parameters.find(name + ".weight"),
+            .eps = static_cast<float>(spec.norm_eps),
+            .offset = static_cast<float>(spec.norm_offset),
+            .tp = spec.width_norms ? tp : nullptr};
   }
-  nn::Attention attention(const std::string& layer, int index, int place) const;
-  std::optional<nn::LatentProjections> latent(const std::string& attention) const;
-  nn::Mlp mlp(const std::string& layer) const {
-    return {linear(layer + "mlp.gate_proj"), linear(layer + "mlp.up_proj"),
-            linear(layer + "mlp.down_proj", tp), spec.activation};
+  nn::Norm rotated_norm(const std::string& name) const {
+    return spec.rotated_head_norms ? head_norm(name) : nn::Norm();
+  }
+  Attention attention(const std::string& layer, int index, int place) const;
+  template <class Projections>
+  nn::Attention<Projections> attention_over(Projections projections, const std::string& layer,
+                                            int index, int place) const;
+  nn::PlainProjections plain(const std::string& attention) const;
+  nn::LatentProjections latent(const std::string& attention) const;
+  nn::Mlp mlp(const std::string& name) const {
+    return {linear(name + "gate_proj"), linear(name + "up_proj"), linear(name + "down_proj", tp),
+            spec.activation};
+  }
+  nn::Mixture mixture(const std::string& name) const;
+  FeedForward feed_forward(const std::string& layer, int index) const {
+    if (spec.has_experts(index)) return {mixture(layer + "mlp.")};
+    return {mlp(layer + "mlp.")};
   }
   /// Layer `index` of the model, which has this place among the layers of the rank.
   Block block(int index, int place) const;
@@ -110,55 +133,94 @@ nn::Lora ModuleBuilder::lora(const std::string& name) const {
   const auto found =
       std::ranges::find_if(targets, [&](const auto& target) { return target.module == name; });
   if (found == targets.end()) return {};
-  return {&parameters.at(cat(name, lora_a)),
-          &parameters.at(cat(name, lora_b)),
-          parameters.find(cat(name, lora_magnitude)),
-          static_cast<float>(found->scale),
-          spec.lora->dropout,
-          static_cast<std::uint32_t>(found - targets.begin()),
-          &adapter_on};
+  return {.a = &parameters.at(cat(name, lora_a)),
+          .b = &parameters.at(cat(name, lora_b)),
+          .magnitude = parameters.find(cat(name, lora_magnitude)),
+          .scale = static_cast<float>(found->scale),
+          .dropout = spec.lora->dropout,
+          .module = static_cast<std::uint32_t>(found - targets.begin()),
+          .enabled = &adapter_on};
 }
 
-nn::Attention ModuleBuilder::attention(const std::string& layer, int index, int place) const {
+template <class Projections>
+nn::Attention<Projections> ModuleBuilder::attention_over(Projections projections,
+                                                         const std::string& layer, int index,
+                                                         int place) const {
   const LayerSpec layer_spec = spec.layer_at(index);
   const double scale = spec.attention_scale != 0
                            ? spec.attention_scale
                            : 1 / std::sqrt(static_cast<double>(spec.head_size));
-  const ops::AttentionShape shape{static_cast<int>(split.heads.size()),
-                                  static_cast<int>(split.kv_heads.size()),
-                                  spec.head_size,
-                                  static_cast<float>(scale),
-                                  static_cast<float>(spec.attention_softcap),
-                                  layer_spec.window,
-                                  alibi_slopes(spec, split.heads)};
   const bool rotates =
       layer_spec.rotary >= 0 && static_cast<std::size_t>(layer_spec.rotary) < rotary.size();
-  return {linear(layer + "self_attn.q_proj"),
-          linear(layer + "self_attn.k_proj"),
-          linear(layer + "self_attn.v_proj"),
-          linear(layer + "self_attn.o_proj", tp),
-          shape,
-          rotates ? &rotary[static_cast<std::size_t>(layer_spec.rotary)] : nullptr,
-          place,
-          head_norm(layer + "self_attn.q_norm"),
-          head_norm(layer + "self_attn.k_norm"),
-          latent(layer + "self_attn."),
-          split.heads.begin,
-          static_cast<std::uint32_t>(index)};
+  return {.projections = std::move(projections),
+          .o = linear(layer + "self_attn.o_proj", tp),
+          .shape = ops::AttentionShape{.heads = static_cast<int>(split.heads.size()),
+                                       .kv_heads = static_cast<int>(split.kv_heads.size()),
+                                       .head_size = spec.head_size,
+                                       .scale = static_cast<float>(scale),
+                                       .softcap = static_cast<float>(spec.attention_softcap),
+                                       .window = layer_spec.window,
+                                       .alibi_slopes = alibi_slopes(spec, split.heads, scale)},
+          .rotary = rotates ? &rotary[static_cast<std::size_t>(layer_spec.rotary)] : nullptr,
+          .layer = place,
+          .first_head = split.heads.begin,
+          .number = static_cast<std::uint32_t>(index),
+          .q_norm = rotated_norm(layer + "self_attn.q_norm"),
+          .k_norm = rotated_norm(layer + "self_attn.k_norm")};
 }
 
-std::optional<nn::LatentProjections> ModuleBuilder::latent(const std::string& attention) const {
-  if (!spec.latent) return {};
+Attention ModuleBuilder::attention(const std::string& layer, int index, int place) const {
+  const std::string name = layer + "self_attn.";
+  if (spec.latent) return {attention_over(latent(name), layer, index, place)};
+  return {attention_over(plain(name), layer, index, place)};
+}
+
+nn::PlainProjections ModuleBuilder::plain(const std::string& attention) const {
+  return {.q = linear(attention + "q_proj"),
+          .k = linear(attention + "k_proj"),
+          .v = linear(attention + "v_proj"),
+          .q_norm = spec.rotated_head_norms ? nn::Norm() : head_norm(attention + "q_norm"),
+          .k_norm = spec.rotated_head_norms ? nn::Norm() : head_norm(attention + "k_norm")};
+}
+
+nn::LatentProjections ModuleBuilder::latent(const std::string& attention) const {
   const auto normed = [&](const std::string& name) {
     return nn::Norm{parameters.find(attention + name + ".weight"),
                     static_cast<float>(spec.latent->norm_eps)};
   };
-  return nn::LatentProjections(
-      {linear(attention + "q_a_proj"), linear(attention + "q_b_proj"),
-       linear(attention + "kv_a_proj_with_mqa"), linear(attention + "kv_b_proj"),
-       normed("q_a_layernorm"), normed("kv_a_layernorm")},
-      {static_cast<int>(split.heads.size()), spec.head_size - spec.latent->rotary,
-       spec.latent->rotary, spec.latent->value_size, spec.latent->key_rank});
+  return nn::LatentProjections({.q_a = linear(attention + "q_a_proj"),
+                                .q_b = linear(attention + "q_b_proj"),
+                                .kv_a = linear(attention + "kv_a_proj_with_mqa"),
+                                .kv_b = linear(attention + "kv_b_proj"),
+                                .q_norm = normed("q_a_layernorm"),
+                                .kv_norm = normed("kv_a_layernorm")},
+                               {.heads = static_cast<int>(split.heads.size()),
+                                .plain = spec.head_size - spec.latent->rotary,
+                                .rotary = spec.latent->rotary,
+                                .value = spec.latent->value_size,
+                                .rank = spec.latent->key_rank});
+}
+
+nn::Mixture ModuleBuilder::mixture(const std::string& name) const {
+  const ExpertsSpec& of = *spec.experts;
+  const auto projection = [&](std::string_view which) {
+    std::vector<const nn::Parameter*> experts;
+    for (std::int64_t e = 0; e < of.router.experts; ++e)
+      experts.push_back(&parameters.at(cat(name, "experts.", e, ".", which, ".weight")));
+    return nn::ExpertProjection(std::move(experts));
+  };
+  nn::Mixture out{.how = of.router,
+                  .router = linear(name + "gate"),
+                  .choice_bias = parameters.find(name + "gate.e_score_correction_bias"),
+                  .gate = projection("gate_proj"),
+                  .up = projection("up_proj"),
+                  .down = projection("down_proj"),
+                  .activation = spec.activation,
+                  .shared = {},
+                  .shared_gate = {}};
+  if (of.shared_inner > 0) out.shared = mlp(name + "shared_experts.");
+  if (of.shared_gate) out.shared_gate = linear(name + "shared_expert_gate");
+  return out;
 }
 
 Block ModuleBuilder::block(int index, int place) const {
@@ -167,13 +229,20 @@ Block ModuleBuilder::block(int index, int place) const {
   const nn::Norm first = norm(layer + "input_layernorm");
   const std::uint32_t streams[] = {nn::residual_stream(index, 0), nn::residual_stream(index, 1)};
   if (spec.norm_placement == NormPlacement::shared)
-    return {ParallelLayer{
-        {first, {attention(layer, index, place), mlp(layer)}}, multiplier, streams[0]}};
+    return {ParallelLayer{{first, {attention(layer, index, place), feed_forward(layer, index)}},
+                          multiplier,
+                          streams[0]}};
+  if (spec.norm_placement == NormPlacement::parallel)
+    return {TwoNormLayer{{{first, attention(layer, index, place)},
+                          {norm(layer + "post_attention_layernorm"), feed_forward(layer, index)}},
+                         multiplier,
+                         streams[0]}};
   return {SequentialLayer{
       {{first, {attention(layer, index, place), norm(layer + "post_self_attn_layernorm")}},
        multiplier,
        streams[0]},
-      {{norm(layer + "post_attention_layernorm"), {mlp(layer), norm(layer + "post_mlp_layernorm")}},
+      {{norm(layer + "post_attention_layernorm"),
+        {feed_forward(layer, index), norm(layer + "post_mlp_layernorm")}},
        multiplier,
        streams[1]}}};
 }
@@ -184,10 +253,11 @@ struct Decoder::Impl {
   DecoderSpec spec;
   ModelPart part;
   parallel::Communicator *tp, *pp, *cp;
+  std::unique_ptr<collectives::TensorGroup> tp_tensors, pp_tensors;
+  std::unique_ptr<collectives::TensorGroup> own_gradients;  ///< with several chunks
   std::optional<nn::ContextGroups> context;
   Split split;
   PipelineStage stage;
-  std::unique_ptr<parallel::Communicator> own_gradients;  ///< with several chunks
   nn::Parameters parameters;
   std::unique_ptr<nn::Parameters> whole;  ///< with several stages
   std::vector<nn::RotaryTable> rotary;
@@ -204,19 +274,22 @@ struct Decoder::Impl {
         tp(part.tp),
         pp(part.pp),
         cp(part.cp),
+        tp_tensors(tensors_of(device, tp)),
+        pp_tensors(tensors_of(device, pp)),
         split(split_over(tp, part.divides_rows, spec)),
         stage(stage_in(part, spec)),
-        parameters(device, parameter_list(spec, split, stage), with_gradients, part.storage) {
+        parameters(device, parameter_list(spec, split, stage), with_gradients, part.types) {
     if (cp != nullptr) context = nn::context_groups(*cp, device, part.ulysses, part.inner_ring);
-    if (stage.chunks.size() > 1) own_gradients = pp->split(0, pp->rank());
+    if (stage.chunks.size() > 1)
+      own_gradients = collectives::make_tensor_group(device, pp->split(0, pp->rank()));
     if (pp != nullptr)
       whole =
           std::make_unique<nn::Parameters>(nn::Parameters::described(device, parameter_list(spec)));
     for (const auto& table : spec.rotary) rotary.emplace_back(device, table);
-    const ModuleBuilder build{parameters, spec, split, tp, rotary, adapter_on};
+    const ModuleBuilder build{parameters, spec, split, tp_tensors.get(), rotary, adapter_on};
     nn::Parameter* table = parameters.find("model.embed_tokens.weight");
     if (stage.first())
-      embedding = {table, tp, static_cast<float>(spec.embedding_multiplier),
+      embedding = {table, tp_tensors.get(), static_cast<float>(spec.embedding_multiplier),
                    parameters.find("model.embed_positions.weight"), build.norm("model.embed_norm")};
     for (const std::int64_t layer : stage.layers())
       blocks.push_back(build.block(static_cast<int>(layer), static_cast<int>(blocks.size())));
@@ -231,17 +304,18 @@ struct Decoder::Impl {
     if (spec.labels > 0)
       score = {&device, &parameters.at("score.weight"), parameters.find("score.bias")};
     else
-      head = {&device,
-              spec.tied ? table : &parameters.at("lm_head.weight"),
-              tp,
-              build.lora("lm_head"),
-              static_cast<float>(spec.logit_scale),
-              static_cast<float>(spec.logit_softcap),
-              spec.normalized_head};
-    if (head.normalized && head.lora)
+      head = {.device = &device,
+              .weight = spec.tied ? table : &parameters.at("lm_head.weight"),
+              .tp = tp_tensors.get(),
+              .lora = build.lora("lm_head"),
+              .logit_scale = static_cast<float>(spec.logit_scale),
+              .softcap = static_cast<float>(spec.logit_softcap),
+              .normalized = spec.normalized_head,
+              .bias = parameters.find("lm_head.bias")};
+    if ((head.normalized || head.bias) && head.lora)
       throw Failure(Error{Errc::usage,
-                          "an adapter of lm_head is not possible for a model whose "
-                          "output matrix is normalized (NormHead)"});
+                          cat("an adapter of lm_head is not possible for a model whose output ",
+                              head.bias ? "layer has a bias" : "matrix is normalized (NormHead)")});
   }
 
   nn::Layers<Block> layers(std::size_t chunk) const {
@@ -288,8 +362,8 @@ ops::Device& Decoder::device() const {
 parallel::Communicator* Decoder::tp() const {
   return impl_->tp;
 }
-parallel::Communicator* Decoder::rows_group() const {
-  return impl_->split.divides_rows ? impl_->tp : nullptr;
+collectives::TensorGroup* Decoder::rows_group() const {
+  return impl_->split.divides_rows ? impl_->tp_tensors.get() : nullptr;
 }
 parallel::Communicator* Decoder::pp() const {
   return impl_->pp;
@@ -300,8 +374,14 @@ parallel::Communicator* Decoder::cp() const {
 const nn::ContextGroups* Decoder::context() const {
   return impl_->context ? &*impl_->context : nullptr;
 }
-parallel::Communicator* Decoder::pp_gradients() const {
-  return impl_->own_gradients ? impl_->own_gradients.get() : impl_->pp;
+collectives::TensorGroup* Decoder::pp_gradients() const {
+  return (impl_->own_gradients ? impl_->own_gradients : impl_->pp_tensors).get();
+}
+collectives::TensorGroup* Decoder::tp_tensors() const {
+  return impl_->tp_tensors.get();
+}
+collectives::TensorGroup* Decoder::pp_tensors() const {
+  return impl_->pp_tensors.get();
 }
 const PipelineStage& Decoder::stage() const {
   return impl_->stage;
@@ -323,7 +403,10 @@ std::vector<nn::Parameter*> Decoder::weights() {
   for (auto& parameter : parameters().all()) {
     const bool multiplies =
         parameter.name.starts_with("model.layers.") || &parameter == impl_->head.weight;
-    if (multiplies && parameter.value.shape().rank() == 2 && !parameter.adapter)
+    // Routers multiply in f32 (nn/mixture.h).
+    const bool routes = impl_->spec.experts && (parameter.name.ends_with(".mlp.gate.weight") ||
+                                                parameter.name.ends_with("_expert_gate.weight"));
+    if (multiplies && !routes && parameter.value.shape().rank() == 2 && !parameter.adapter)
       out.push_back(&parameter);
   }
   return out;

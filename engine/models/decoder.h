@@ -32,7 +32,7 @@ struct ModelPart {
   parallel::Communicator* cp = nullptr;
   int ulysses = 1;     ///< size of the groups of `cp` that exchange heads; the others are rings
   int inner_ring = 1;  ///< size of the inner rings of these rings
-  nn::Storage storage = {};  ///< of the parameters
+  nn::ValueTypes types = {};  ///< of the parameters
 
   ModelPart(parallel::Communicator* tensor_parallel = nullptr) : tp(tensor_parallel) {}
   ModelPart(parallel::Communicator* tensor_parallel, parallel::Communicator* stages,
@@ -58,7 +58,7 @@ class Decoder {
   /// nullptr when this rank has the whole model.
   parallel::Communicator* tp() const;
   /// tp() where its ranks divide rows between products (nn/sequence_parallel.h), or nullptr.
-  parallel::Communicator* rows_group() const;
+  collectives::TensorGroup* rows_group() const;
   /// nullptr when this rank has all layers.
   parallel::Communicator* pp() const;
   /// nullptr when this rank has all rows of a pass.
@@ -67,7 +67,10 @@ class Decoder {
   const nn::ContextGroups* context() const;
   /// The ranks of pp() again, for the gradients of activations: where two stages have several
   /// chunks, activations and gradients are sent between the same two ranks in both directions.
-  parallel::Communicator* pp_gradients() const;
+  collectives::TensorGroup* pp_gradients() const;
+  /// The ranks of tp() and of pp(), for tensors; nullptr where those are.
+  collectives::TensorGroup* tp_tensors() const;
+  collectives::TensorGroup* pp_tensors() const;
   const PipelineStage& stage() const;
   /// Enables or disables the adapter; initially it is enabled.
   void set_adapter_enabled(bool on);

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
+#include "engine/models/experts_config.h"
 #include "engine/models/head_config.h"
 
 namespace troupe::engine::models {
@@ -21,8 +22,10 @@ constexpr std::array family_table = {
     Family{"Gemma2", "gemma2", read_gemma2, store_gemma2},
     Family{"Gemma3", "gemma3_text", read_gemma3, store_gemma2, "ForCausalLM", "Gemma3Text"},
     Family{"Olmo2", "olmo2", read_olmo2, store_olmo2},
+    Family{"Olmo3", "olmo3", read_olmo3, store_olmo2},
     Family{"Granite", "granite", read_granite},
     Family{"Cohere", "cohere", read_cohere},
+    Family{"Cohere2", "cohere2", read_cohere2},
     Family{"Starcoder2", "starcoder2", read_starcoder2, store_starcoder2},
     Family{"SmolLM3", "smollm3", read_smollm3},
     Family{"Bloom", "bloom", read_bloom, store_bloom},
@@ -40,16 +43,40 @@ constexpr std::array family_table = {
     Family{"MiniCPM", "minicpm", read_minicpm},
     Family{"MiniCPM3", "minicpm3", read_minicpm3},
     Family{"SeedOss", "seed_oss", read_seed_oss},
+    Family{"Arcee", "arcee", read_arcee},
+    Family{"Ernie4_5", "ernie4_5", read_ernie},
+    Family{"Exaone4", "exaone4", read_exaone4, store_olmo2},
+    Family{"Falcon", "falcon", read_falcon, store_falcon},
+    Family{"GPTNeoX", "gpt_neox", read_gpt_neox, store_gpt_neox},
+    Family{"Helium", "helium", read_helium},
+    Family{"HunYuanDenseV1", "hunyuan_v1_dense", read_hunyuan, store_hunyuan},
+    Family{"Nemotron", "nemotron", read_nemotron},
+    Family{"Phi", "phi", read_phi, store_phi},
+    Family{"StableLm", "stablelm", read_stablelm},
+    Family{"Mixtral", "mixtral", read_mixtral, store_mixtral},
+    Family{"Qwen2Moe", "qwen2_moe", read_qwen2_moe, store_qwen2_moe},
+    Family{"Qwen3Moe", "qwen3_moe", read_qwen3_moe},
+    Family{"Olmoe", "olmoe", read_olmoe},
+    Family{"GraniteMoe", "granitemoe", read_granite_moe, store_granite_moe},
+    Family{"Phimoe", "phimoe", read_phimoe, store_mixtral},
+    Family{"Dots1", "dots1", read_dots1},
+    Family{"Glm4Moe", "glm4_moe", read_glm4_moe},
+    Family{"Ernie4_5_Moe", "ernie4_5_moe", read_ernie_moe, store_ernie_moe},
+    Family{"HunYuanMoEV1", "hunyuan_v1_moe", read_hunyuan_moe, store_hunyuan_moe},
 };
 
 std::string language_name(const Family& family) {
   return cat(family.stem, family.language);
 }
 
-std::string known_architectures() {
+// Where the supported architectures are listed, and the one of the most similar name.
+std::string known_architectures(const std::string& wanted) {
   std::vector<std::string> names;
   for (const auto& family : family_table) names.push_back(language_name(family));
-  return join(names, ", ");
+  const std::string near = nearest(wanted, names);
+  return cat("; ", near.empty() ? "" : cat("the nearest name is ", quote(near), "; "),
+             "docs/formats.md lists the ", names.size(),
+             " supported ones, each also as ForSequenceClassification and ForTokenClassification");
 }
 
 const Family* family_of(const Json& config, const std::string& architecture) {
@@ -86,10 +113,8 @@ Result<DecoderSpec> read_spec(const Json& config, const std::string& where) {
     std::string name = architecture;
     if (const Json* type = config.find("model_type"); name.empty() && type && type->is_string())
       name = type->string();
-    return fail(Errc::unsupported,
-                cat(where, ": the architecture ", quote(name),
-                    " is not supported (known: ", known_architectures(),
-                    ", and each as ForSequenceClassification and ForTokenClassification)"));
+    return fail(Errc::unsupported, cat(where, ": the architecture ", quote(name),
+                                       " is not supported", known_architectures(name)));
   }
   DecoderSpec spec;
   ConfigReader in(config, where);
@@ -148,9 +173,10 @@ ops::Activation read_activation(ConfigReader& in, const ConfigReader::Keys& keys
   if (name == "gelu") return ops::Activation::gelu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_new" || name == "gelu_fast")
     return ops::Activation::gelu_tanh;
+  if (name == "relu2") return ops::Activation::relu2;
   in.fail(Errc::unsupported,
           cat(keys.front(), " ", quote(name, 40),
-              " is not supported (known: silu, gelu, gelu_new, gelu_pytorch_tanh)"));
+              " is not supported (known: silu, gelu, gelu_new, gelu_pytorch_tanh, relu2)"));
   return ops::Activation::silu;
 }
 

@@ -17,7 +17,9 @@ struct ForwardFlops {
 /// Megatron-LM 0.8, num_floating_point_operations(), divided by 3 for the forward pass alone. With
 /// L layers of width h, a heads and g groups of queries of size k, an inner size of f and a
 /// vocabulary of V: layers = 4 L h (a k + g k + m f / 2), where m is 3 for a gated MLP and 2
-/// otherwise; attention = 4 L a k; head = 2 h V. Adapters are not counted.
+/// otherwise; attention = 4 L a k; head = 2 h V. In layers with experts
+/// m f is that of the chosen and the shared experts, plus the number of experts for the router.
+/// Adapters are not counted.
 ForwardFlops forward_flops(const DecoderSpec& spec);
 
 }  // namespace troupe::engine::models

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/models/spec.h"
 
 namespace troupe::engine::models {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::models {
 namespace {
@@ -185,7 +185,7 @@ int rotary_dim_of(ConfigReader& in, const DecoderSpec& spec, const RopeStyle& st
 
 // Converts both layouts to that of version 5. Where a file has both, rope_scaling replaces
 // rope_parameters as a whole, as in transformers 5 (RotaryEmbeddingConfigMixin) and vLLM.
-Json parameters_of(ConfigReader& in) {
+Json parameters_of(ConfigReader& in, const RopeStyle& style) {
   const Json *parameters = in.find("rope_parameters"), *scaling = in.find("rope_scaling");
   const bool scales = scaling && !(scaling->is_object() && scaling->object().empty());
   const char* name = scales ? "rope_scaling" : "rope_parameters";
@@ -194,8 +194,9 @@ Json parameters_of(ConfigReader& in) {
     in.fail(Errc::bad_input,
             cat(name, " must be an object or null, found ", quote(parameters->dump(), 40)));
   Json out = parameters && parameters->is_object() ? *parameters : Json(Json::Object{});
-  for (const char* key : {"rope_theta", "partial_rotary_factor"})
-    if (const Json* outside = in.find(key); outside && !out.find(key)) out.set(key, *outside);
+  for (const auto& [key, alias] :
+       {std::pair{"rope_theta", style.theta_name}, {"partial_rotary_factor", style.partial_name}})
+    if (const Json* outside = in.find(alias); outside && !out.find(key)) out.set(key, *outside);
   // Phi-3 writes it outside the object; the outer value takes precedence.
   if (const Json* outside = in.find("original_max_position_embeddings"))
     out.set("original_max_position_embeddings", *outside);
@@ -226,8 +227,23 @@ nn::RotarySpec read_rotary_table(ConfigReader& in, const Json& parameters, Decod
 }
 
 void read_rotary(ConfigReader& in, DecoderSpec& spec, const RopeStyle& style) {
-  const Json parameters = parameters_of(in);
+  const Json parameters = parameters_of(in, style);
   spec.rotary = {read_rotary_table(in, parameters, spec, style)};
+}
+
+void read_rotary_by_layer(ConfigReader& in, DecoderSpec& spec, const RopeStyle& style,
+                          const Json& sliding, const RopeStyle& sliding_style) {
+  const Json* both = in.find("rope_parameters");
+  const Json none(Json::Object{});
+  if (both && both->find("full_attention")) {
+    const Json* local = both->find("sliding_attention");
+    spec.rotary = {read_rotary_table(in, *both->find("full_attention"), spec, style),
+                   read_rotary_table(in, local ? *local : none, spec, sliding_style)};
+  } else {
+    read_rotary(in, spec, style);
+    spec.rotary.push_back(read_rotary_table(in, sliding, spec, sliding_style));
+  }
+  for (auto& layer : spec.layer) layer.rotary = layer.window > 0 ? 1 : 0;
 }
 
 }  // namespace troupe::engine::models

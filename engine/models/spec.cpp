@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::models {
 
@@ -64,8 +64,9 @@ struct Lister {
   }
   void attention(const std::string& layer) const;
   void latent(const std::string& attention) const;
-  void mlp(const std::string& layer) const;
-  void block(const std::string& layer) const;
+  void mlp(const std::string& name, std::int64_t inner) const;
+  void experts(const std::string& mlp) const;
+  void block(std::int64_t index) const;
 };
 
 void Lister::attention(const std::string& layer) const {
@@ -75,7 +76,7 @@ void Lister::attention(const std::string& layer) const {
   linear(layer + "self_attn.k_proj", kv, spec.width, spec.attention_bias);
   linear(layer + "self_attn.v_proj", kv, spec.width, spec.attention_bias);
   linear(layer + "self_attn.o_proj", spec.width, q, spec.output_bias);
-  if (!spec.head_norms && !spec.width_norms) return;
+  if (!spec.head_norms && !spec.rotated_head_norms && !spec.width_norms) return;
   list.push_back({layer + "self_attn.q_norm.weight", Shape{spec.width_norms ? q : size}});
   list.push_back({layer + "self_attn.k_norm.weight", Shape{spec.width_norms ? kv : size}});
 }
@@ -92,13 +93,30 @@ void Lister::latent(const std::string& attention) const {
   linear(attention + "o_proj", spec.width, heads * value_size, spec.output_bias);
 }
 
-void Lister::mlp(const std::string& layer) const {
-  if (spec.gated) linear(layer + "mlp.gate_proj", spec.inner, spec.width, spec.mlp_bias);
-  linear(layer + "mlp.up_proj", spec.inner, spec.width, spec.mlp_bias);
-  linear(layer + "mlp.down_proj", spec.width, spec.inner, spec.mlp_bias);
+void Lister::mlp(const std::string& name, std::int64_t inner) const {
+  if (spec.gated) linear(name + "gate_proj", inner, spec.width, spec.mlp_bias);
+  linear(name + "up_proj", inner, spec.width, spec.mlp_bias);
+  linear(name + "down_proj", spec.width, inner, spec.mlp_bias);
 }
 
-void Lister::block(const std::string& layer) const {
+// The matrices of all experts of one projection lie one after the other, as one stacked tensor.
+void Lister::experts(const std::string& mlp) const {
+  const ExpertsSpec& of = *spec.experts;
+  linear(mlp + "gate", of.router.experts, spec.width, false);
+  if (of.choice_bias)
+    list.push_back({mlp + "gate.e_score_correction_bias", Shape{of.router.experts}});
+  for (const std::string_view name : {"gate_proj", "up_proj", "down_proj"})
+    for (std::int64_t e = 0; e < of.router.experts; ++e) {
+      const bool down = name == "down_proj";
+      linear(cat(mlp, "experts.", e, ".", name), down ? spec.width : of.inner,
+             down ? of.inner : spec.width, false);
+    }
+  if (of.shared_inner > 0) this->mlp(mlp + "shared_experts.", of.shared_inner);
+  if (of.shared_gate) linear(mlp + "shared_expert_gate", 1, spec.width, false);
+}
+
+void Lister::block(std::int64_t index) const {
+  const std::string layer = cat("model.layers.", index, ".");
   const bool before = spec.norm_placement != NormPlacement::after;
   const bool shared = spec.norm_placement == NormPlacement::shared;
   const bool after =
@@ -107,7 +125,10 @@ void Lister::block(const std::string& layer) const {
   attention(layer);
   if (after) norm(layer + "post_self_attn_layernorm", spec.width);
   if (before && !shared) norm(layer + "post_attention_layernorm", spec.width);
-  mlp(layer);
+  if (spec.has_experts(index))
+    experts(layer + "mlp.");
+  else
+    mlp(layer + "mlp.", spec.inner);
   if (after) norm(layer + "post_mlp_layernorm", spec.width);
 }
 
@@ -120,26 +141,43 @@ std::vector<nn::ParameterSpec> parameter_list(const DecoderSpec& spec) {
   if (spec.learned_positions > 0)
     list.push_back({"model.embed_positions.weight", Shape{spec.learned_positions, spec.width}});
   if (spec.embedding_norm) all.norm("model.embed_norm", spec.width);
-  for (std::int64_t i = 0; i < spec.layers; ++i) all.block(cat("model.layers.", i, "."));
+  for (std::int64_t i = 0; i < spec.layers; ++i) all.block(i);
   all.norm("model.norm", spec.width);
   if (spec.labels > 0)
     all.linear("score", spec.labels, spec.width, spec.score_bias);
   else if (!spec.tied)
     list.push_back({"lm_head.weight", Shape{spec.vocabulary, spec.width}});
+  if (spec.labels == 0 && spec.head_bias) list.push_back({"lm_head.bias", Shape{spec.vocabulary}});
   add_lora(spec, list, true);
   return list;
 }
 
 std::int64_t DecoderSpec::parameter_count() const {
-  // Layers are equal: the count must not take longer for a file that claims thousands of them.
-  DecoderSpec one = *this;
-  one.lora.reset();
-  std::int64_t counts[2] = {0, 0};
-  for (std::int64_t layers_counted = 0; layers_counted < 2; ++layers_counted) {
+  // Layers of a kind are equal: the count must not take longer for a file that claims thousands of
+  // them.
+  const auto count = [this](std::int64_t layers_counted, bool sparse) {
+    DecoderSpec one = *this;
+    one.lora.reset();
     one.layers = layers_counted;
-    for (const auto& wanted : parameter_list(one)) counts[layers_counted] += wanted.shape.count();
-  }
-  return counts[0] + layers * (counts[1] - counts[0]);
+    if (one.experts) one.experts->sparse = {sparse};
+    std::int64_t sum = 0;
+    for (const auto& wanted : parameter_list(one)) sum += wanted.shape.count();
+    return sum;
+  };
+  const std::int64_t outside = count(0, false), sparse = expert_layers();
+  return outside + (layers - sparse) * (count(1, false) - outside) +
+         (sparse > 0 ? sparse * (count(1, true) - outside) : 0);
+}
+
+std::int64_t DecoderSpec::active_parameter_count() const {
+  if (!experts) return parameter_count();
+  const std::int64_t unused = experts->router.experts - experts->router.chosen;
+  return parameter_count() - expert_layers() * unused * 3 * experts->inner * width;
+}
+
+std::int64_t DecoderSpec::expert_layers() const {
+  if (!experts) return 0;
+  return experts->sparse.empty() ? layers : std::ranges::count(experts->sparse, true);
 }
 
 bool DecoderSpec::keys_depend_on_length() const {

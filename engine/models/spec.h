@@ -9,9 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/nn/parameters.h"
 #include "engine/nn/rotary.h"
+#include "engine/ops/routing.h"
 
 namespace troupe::engine::models {
 
@@ -45,8 +46,9 @@ std::vector<nn::ParameterSpec> lora_tensors(const LoraTarget& target, const nn::
 void add_lora(const DecoderSpec& spec, std::vector<nn::ParameterSpec>& list, bool first_rank);
 
 /// Placement of a layer's norms: before attention and MLP; after them, on their output (OLMo 2);
-/// both (Gemma 2, GLM-4); or one norm before parallel attention and MLP (Cohere).
-enum class NormPlacement : std::uint8_t { before, after, both, shared };
+/// both (Gemma 2, GLM-4); one norm before parallel attention and MLP (Cohere); or a norm before
+/// each of the two (GPT-NeoX).
+enum class NormPlacement : std::uint8_t { before, after, both, shared, parallel };
 
 /// Settings that differ between layers.
 struct LayerSpec {
@@ -74,6 +76,18 @@ struct LatentSpec {
   double norm_eps = 1e-6;  ///< of the vectors' RMSNorm
 };
 
+/// Experts in place of the MLP of some layers (nn/mixture.h). They are gated and have no biases.
+struct ExpertsSpec {
+  ops::Router router;
+  bool choice_bias = false;       ///< a bias of the choice values, which training does not change
+  std::int64_t inner = 0;         ///< of an expert
+  std::int64_t shared_inner = 0;  ///< of the shared expert, a whole MLP; 0: none
+  bool shared_gate = false;       ///< the shared expert has a gate
+  std::vector<bool> sparse;       ///< [layers] whether a layer has experts; empty: all have
+  /// config.json asks for a load-balancing loss, which is not applied.
+  bool auxiliary_loss = false;
+};
+
 struct DecoderSpec {
   std::string architecture;  ///< as in config.json: "LlamaForCausalLM"
   std::int64_t vocabulary = 0, width = 0, layers = 0, inner = 0;
@@ -86,11 +100,13 @@ struct DecoderSpec {
 
   bool attention_bias = false, output_bias = false, mlp_bias = false;
   bool head_norms = false;           ///< RMSNorm over each head of queries and keys
+  bool rotated_head_norms = false;   ///< the same, after the rotary embedding (Hunyuan)
   bool width_norms = false;          ///< RMSNorm over all heads of a row's queries, and of its keys
   std::optional<LatentSpec> latent;  ///< instead of projections of the hidden state
   double attention_scale = 0;        ///< multiplies q.k; 0: 1/sqrt(K)
   double attention_softcap = 0;      ///< caps scores: softcap * tanh(score / softcap); 0: no cap
   bool alibi = false;                ///< ALiBi position bias (Press et al. 2021)
+  bool alibi_scaled = false;         ///< attention_scale multiplies the bias, too (Falcon)
   std::vector<nn::RotarySpec> rotary;
   std::vector<LayerSpec> layer;  ///< [layers], or empty: the defaults of LayerSpec
   HeadOrder head_order;          ///< in the files
@@ -102,6 +118,7 @@ struct DecoderSpec {
   bool embedding_norm = false;
   double embedding_multiplier = 1, residual_multiplier = 1;
   double logit_scale = 1, logit_softcap = 0;
+  bool head_bias = false;        ///< the language head has a bias
   bool normalized_head = false;  ///< the head's rows are divided by their norms (NormHead)
 
   std::int64_t max_positions = 0;
@@ -111,17 +128,25 @@ struct DecoderSpec {
   /// The score head has a bias: true for Hugging Face's token classifiers, false for its sequence
   /// classifiers.
   bool score_bias = false;
-  std::optional<LoraSpec> lora;  ///< adapter; the base is frozen
+  std::optional<ExpertsSpec> experts;  ///< a mixture of experts; absent: one MLP in every layer
+  std::optional<LoraSpec> lora;        ///< adapter; the base is frozen
 
   LayerSpec layer_at(std::int64_t index) const {
     return layer.empty() ? LayerSpec{} : layer[static_cast<std::size_t>(index)];
   }
+  /// Whether a layer has experts.
+  bool has_experts(std::int64_t index) const {
+    return experts && (experts->sparse.empty() || experts->sparse[static_cast<std::size_t>(index)]);
+  }
+  std::int64_t expert_layers() const;  ///< number of layers with experts
   /// Whether the keys of a sequence change when it grows to `length` tokens and must be recomputed.
   bool keys_change_at(std::int64_t length) const;
   /// Whether keys depend on the length of their sequence.
   bool keys_depend_on_length() const;
   /// Number of parameters of the base, without an adapter.
   std::int64_t parameter_count() const;
+  /// parameter_count() without the experts of each layer that a token does not have.
+  std::int64_t active_parameter_count() const;
   /// V, channels of a head's output; keys and values have head_size of them in memory.
   int value_size() const { return latent ? latent->value_size : head_size; }
 };

@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::models {
 namespace {
@@ -70,7 +70,7 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
   };
   const std::int64_t size = spec.head_size;
   if (const auto latent = latent_shard(name, spec, split)) return *latent;
-  if (name.ends_with("embed_tokens.weight") || name == "lm_head.weight")
+  if (name.ends_with("embed_tokens.weight") || name == "lm_head.weight" || name == "lm_head.bias")
     return rows(split.vocabulary, spec.vocabulary);
   if (is("q_proj")) return rows(times(split.heads, size), spec.heads * size);
   if (is("k_proj") || is("v_proj")) return kv_rows(spec, split);
@@ -90,7 +90,15 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
 
 }  // namespace
 
+Result<> check_mixture(const DecoderSpec& spec, std::string_view kind, int ranks) {
+  if (!spec.experts || ranks <= 1) return {};
+  return fail(Errc::usage,
+              cat(kind, " parallelism of ", ranks, " is not possible for a mixture of experts (",
+                  spec.architecture, "); allowed: 1; more ranks can be replicas (parallel.dp)"));
+}
+
 Result<> check_split(const DecoderSpec& spec, int parts) {
+  RETURN_IF_ERROR(check_mixture(spec, "tensor", parts));
   if (splits_into(spec, parts)) return {};
   std::vector<std::string> valid;
   for (int choice = 1; choice <= spec.heads; ++choice)

@@ -22,6 +22,10 @@ struct Split {
 /// the ranks divide the heads. Errc::usage otherwise, listing the possible numbers.
 Result<> check_split(const DecoderSpec& spec, int parts);
 
+/// Checks that the model can be divided by a kind of parallelism ("tensor", "pipeline", "context")
+/// over this number of ranks: for a mixture of experts, one. Errc::usage otherwise.
+Result<> check_mixture(const DecoderSpec& spec, std::string_view kind, int ranks);
+
 /// Part `index` of `parts`, which check_split has accepted.
 Split split_of(const DecoderSpec& spec, int index, int parts);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/models/families.h"
 
 namespace troupe::engine::models {
@@ -36,7 +36,7 @@ class Builder {
  public:
   explicit Builder(const DecoderSpec& spec) : spec_(spec) {
     const Family* family = find_family(spec.architecture);
-    if (family && family->storage) storage_ = family->storage();
+    if (family && family->storage) storage_ = family->storage(spec);
     DecoderSpec base = spec;
     base.lora.reset();
     for (auto& wanted : parameter_list(base)) {
@@ -67,11 +67,14 @@ class Builder {
 
   std::string stored_name(const Name& name) const {
     std::string module = name.module;
-    for (const auto& [ours, theirs] : storage_.modules)
+    for (const auto& [ours, theirs] : storage_.modules) {
+      if (name.in_layer() && ours == module + name.kind)
+        return cat(storage_.layers, name.number, ".", theirs);
       if (ours == module) {
         module = theirs;
         break;
       }
+    }
     if (module == "score" && spec_.score_bias) module = storage_.token_score;
     return name.in_layer() ? cat(storage_.layers, name.number, ".", module, name.kind)
                            : cat(module, name.kind);
@@ -83,7 +86,8 @@ class Builder {
             storage_.transposed && of.in_layer() && !vector,
             {},
             vector ? 1 : shape[1],
-            vector};
+            vector,
+            of.kind == ".e_score_correction_bias" ? storage_.stacked_bias : 0};
   }
 
   Rows rows(const std::string& parameter, const std::string& module, std::int64_t first,
@@ -105,6 +109,7 @@ class Builder {
     };
     StoredTensor tensor = start(cat(storage_.layers, name.number, ".", fusion.module, name.kind),
                                 name, shapes_.at(parameter(fusion.parts.front())));
+    tensor.stacked = fusion.stacked;
     const std::int64_t pieces = fusion.order == Fusion::Order::groups ? spec_.kv_heads : 1;
     for (std::int64_t piece = 0; piece < pieces; ++piece)
       for (const auto& part : fusion.parts) {
@@ -142,8 +147,14 @@ std::int64_t StoredTensor::row_count() const {
 }
 
 std::vector<std::int64_t> StoredTensor::shape() const {
-  if (vector) return {row_count()};
-  return transposed ? std::vector{columns, row_count()} : std::vector{row_count(), columns};
+  const std::int64_t count = row_count();
+  std::vector<std::int64_t> sizes =
+      vector ? std::vector{count}
+             : (transposed ? std::vector{columns, count} : std::vector{count, columns});
+  if (stacked == 0) return sizes;
+  sizes[0] /= stacked;
+  sizes.insert(sizes.begin(), stacked);
+  return sizes;
 }
 
 bool StoredTensor::plain() const {

@@ -28,6 +28,8 @@ struct StoredTensor {
   std::vector<Rows> rows;
   std::int64_t columns = 1;
   bool vector = false;  ///< has one axis
+  /// Size of one more axis, the first, over which the rows are divided; 0: there is none.
+  std::int64_t stacked = 0;
 
   std::int64_t row_count() const;
   std::vector<std::int64_t> shape() const;  ///< in the file
@@ -44,15 +46,18 @@ struct Fusion {
   std::string module;              ///< "self_attn.qkv_proj", inside a layer
   std::vector<std::string> parts;  ///< "self_attn.q_proj", ..., the canonical modules
   Order order = Order::blocks;
+  std::int64_t stacked = 0;  ///< of the stored tensor
 };
 
 /// Names and layout of a family's files.
 struct Storage {
   std::string layers = "model.layers.";  ///< prefix of a layer's number
-  /// Canonical and stored name; for modules of a layer, the part after its number.
+  /// Canonical and stored name, of a module or of one of its tensors; for modules of a layer, the
+  /// part after its number.
   std::vector<std::pair<std::string, std::string>> modules;
   std::vector<Fusion> fusions;
   bool transposed = false;            ///< the matrices of layers are stored transposed
+  std::int64_t stacked_bias = 0;      ///< StoredTensor::stacked of the bias of a router's choice
   std::string token_score = "score";  ///< the score head of a token classifier
 };
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/base/check.h"
-#include "engine/ops/cpu/norm_block.h"
+#include "engine/base/errors/check.h"
+#include "engine/ops/norm_block.h"
 #include "engine/parallel/all_reduce.h"
 
 namespace troupe::engine::nn {
@@ -64,7 +64,10 @@ std::vector<float> any_piece(const Parameters& parameters, const ArenaShards& sh
 
 ArenaShards::ArenaShards(const Parameters& parameters, parallel::Communicator& dp, bool by_tensor,
                          std::int64_t bucket)
-    : dp_(dp), by_tensor_(by_tensor), counts_(static_cast<std::size_t>(dp.size())) {
+    : dp_(dp),
+      tensors_(collectives::make_tensor_group(parameters.device(), dp)),
+      by_tensor_(by_tensor),
+      counts_(static_cast<std::size_t>(dp.size())) {
   check(parameters.count() > 0, "ArenaShards: no parameters");
   const auto add_blocks = [this](std::int64_t begin, std::int64_t end) {
     while (begin < end)

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "engine/collectives/tensor_group.h"
 #include "engine/nn/parameters.h"
 #include "engine/parallel/communicator.h"
 
@@ -33,6 +35,8 @@ class ArenaShards {
   };
 
   parallel::Communicator& dp() const { return dp_; }
+  /// The same ranks, for tensors of the parameters' device.
+  collectives::TensorGroup& tensors() const { return *tensors_; }
   bool by_tensor() const { return by_tensor_; }
   /// Number of values in the shard of this rank, and in the arena.
   std::int64_t count() const { return counts_[static_cast<std::size_t>(dp_.rank())]; }
@@ -55,6 +59,7 @@ class ArenaShards {
   void add_bucket(std::size_t first_block, std::size_t last_block);
 
   parallel::Communicator& dp_;
+  std::unique_ptr<collectives::TensorGroup> tensors_;
   bool by_tensor_;
   std::vector<std::int64_t> block_ends_;
   std::vector<Piece> pieces_;

@@ -1,6 +1,8 @@
 #include "engine/nn/attention.h"
 
+#include <array>
 #include <optional>
+#include <string_view>
 
 #include "engine/nn/head_exchange.h"
 #include "engine/nn/ring_attention.h"
@@ -10,36 +12,24 @@
 namespace troupe::engine::nn {
 namespace {
 
-// The row of the cache for each row of the batch.
-std::vector<std::int32_t> cache_rows(const ForwardContext& pass) {
-  std::vector<std::int32_t> rows;
-  rows.reserve(pass.layout.positions.size());
-  const int size = pass.cache->page_size;
-  for (std::size_t n = 0; n + 1 < pass.layout.offsets.size(); ++n) {
-    for (auto t = pass.layout.offsets[n]; t < pass.layout.offsets[n + 1]; ++t) {
-      const auto position = pass.layout.positions[static_cast<std::size_t>(t)];
-      rows.push_back(pass.pages[n][static_cast<std::size_t>(position / size)] * size +
-                     position % size);
-    }
-  }
-  return rows;
-}
-
 ops::KeyValues store(const Tensor& k, const Tensor& v, const ForwardContext& pass, int layer) {
-  if (!pass.cache) return {k, v, 0, {}};
-  const auto rows = cache_rows(pass);
+  if (!pass.cache) return {k, v};
   Tensor& cached_k = pass.cache->k[static_cast<std::size_t>(layer)];
   Tensor& cached_v = pass.cache->v[static_cast<std::size_t>(layer)];
-  pass.device.scatter_rows(k, rows, cached_k);
-  pass.device.scatter_rows(v, rows, cached_v);
-  return {cached_k, cached_v, pass.cache->page_size, pass.pages};
+  pass.device.scatter_rows(k, pass.layout.cache_rows, cached_k);
+  pass.device.scatter_rows(v, pass.layout.cache_rows, cached_v);
+  return {cached_k, cached_v};
 }
 
-// Attention of a pass whose rows may be divided. Without an exchange, functions return their
-// argument.
+// What an exchange moves: the operand, or its gradient in the opposite direction.
+enum class Part : std::uint8_t { queries, keys, values, outputs };
+
+// Attention of a pass whose rows may be divided. Without an exchange, to_heads() and to_rows()
+// return their argument.
 class Exchange {
  public:
-  Exchange(const ForwardContext& pass, const Attention& attention)
+  template <class Projections>
+  Exchange(const ForwardContext& pass, const Attention<Projections>& attention)
       : pass_(pass), shape_(attention.shape) {
     std::int64_t first_head = attention.first_head;
     if (pass.context != nullptr && pass.context->groups->heads) {
@@ -48,8 +38,8 @@ class Exchange {
       first_head += exchange_->first_head;
     }
     if (pass.dropout != nullptr && pass.dropout->attention > 0)
-      dropout_ = {pass.dropout->attention, pass.dropout->attention_key, attention.number,
-                  pass.dropout->attention_rows, first_head};
+      dropout_.emplace(pass.dropout->attention, pass.dropout->attention_key, attention.number,
+                       pass.dropout->attention_rows, first_head);
   }
   const ops::AttentionShape& shape() const { return shape_; }
   /// With `lse` for the backward pass, nullptr: it is not needed. No effect where this rank has no
@@ -76,31 +66,21 @@ class Exchange {
     rotary->apply(queries, in_the_ring, shape_.heads, inverse);
     rotary->apply(keys, in_the_ring, shape_.kv_heads, inverse);
   }
-  Tensor queries(const Tensor& x) const {
-    return exchange_ ? exchange_->queries.to_heads(pass_.device, x, "the queries of a layer") : x;
-  }
-  Tensor keys(const Tensor& x) const {
-    return exchange_ ? exchange_->keys.to_heads(pass_.device, x, "the keys of a layer") : x;
-  }
-  Tensor values(const Tensor& x) const {
-    return exchange_ ? exchange_->keys.to_heads(pass_.device, x, "the values of a layer") : x;
-  }
-  Tensor outputs(const Tensor& x) const {
-    return exchange_ ? exchange_->queries.to_rows(pass_.device, x, "the outputs of attention") : x;
-  }
-  Tensor doutputs(const Tensor& x) const {
-    return exchange_ ? exchange_->queries.to_heads(pass_.device, x,
-                                                   "the gradients of attention's outputs")
+  /// Own rows of all heads -> all rows of own heads: of the operands, and the gradient of
+  /// `outputs`.
+  Tensor to_heads(const Tensor& x, Part part) const {
+    static constexpr std::array<std::string_view, 4> names{
+        "the queries of a layer", "the keys of a layer", "the values of a layer",
+        "the gradients of attention's outputs"};
+    return exchange_ ? of(part).to_heads(pass_.device, x, names[static_cast<std::size_t>(part)])
                      : x;
   }
-  Tensor dqueries(const Tensor& x) const {
-    return exchange_ ? exchange_->queries.to_rows(pass_.device, x, "the gradients of queries") : x;
-  }
-  Tensor dkeys(const Tensor& x) const {
-    return exchange_ ? exchange_->keys.to_rows(pass_.device, x, "the gradients of keys") : x;
-  }
-  Tensor dvalues(const Tensor& x) const {
-    return exchange_ ? exchange_->keys.to_rows(pass_.device, x, "the gradients of values") : x;
+  /// All rows of own heads -> own rows of all heads: of `outputs`, and the gradients of operands.
+  Tensor to_rows(const Tensor& x, Part part) const {
+    static constexpr std::array<std::string_view, 4> names{
+        "the gradients of queries", "the gradients of keys", "the gradients of values",
+        "the outputs of attention"};
+    return exchange_ ? of(part).to_rows(pass_.device, x, names[static_cast<std::size_t>(part)]) : x;
   }
 
  private:
@@ -108,6 +88,9 @@ class Exchange {
     return pass_.context != nullptr && pass_.context->groups->ring != nullptr;
   }
 
+  const HeadExchange& of(Part part) const {
+    return part == Part::keys || part == Part::values ? exchange_->keys : exchange_->queries;
+  }
   const ops::AttentionDropout* dropout() const { return dropout_ ? &*dropout_ : nullptr; }
 
   const ForwardContext& pass_;
@@ -116,67 +99,33 @@ class Exchange {
   std::optional<AttentionExchange> exchange_;
 };
 
-// The outputs of attention that the output projection reads.
-Tensor outputs(const std::optional<LatentProjections>& latent, const Exchange& exchange,
-               const ForwardContext& pass, const Tensor& out) {
-  const Tensor own = exchange.outputs(unique_rows(pass, out));
-  return latent ? latent->without_padding(pass, own) : own;
-}
-
-// Views x [rows, heads * K] as the rows that `norm` normalizes: [rows * heads, K] where it is over
-// each head.
-Tensor rows_of(const Norm& norm, const Tensor& x) {
-  if (!norm) return x;
-  const std::int64_t width = norm.gain->value.count();
-  return x.view({x.count() / width, width});
-}
-
 }  // namespace
 
-HeadTensors Attention::project(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
-  if (latent) return latent->forward(x, pass, saved);
-  const std::vector<Tensor> projected = forward_grouped({&q, &k, &v}, x, pass, saved);
-  Tensor queries = projected[0], keys = projected[1];  // [U, H*K], [U, G*K]
-  queries = q_norm.forward(rows_of(q_norm, queries), pass, saved).view(queries.shape());
-  keys = k_norm.forward(rows_of(k_norm, keys), pass, saved).view(keys.shape());
-  return {queries, keys, projected[2]};
-}
-
-Tensor Attention::project_backward(HeadTensors grads, const ForwardContext& pass,
-                                   Saved& saved) const {
-  auto& [dq, dk, dv] = grads;
-  const std::int64_t width = latent ? latent->width() : q.weight->value.shape()[1];
-  Tensor dx = pass.device.empty({dq.shape()[0], width});
-  if (latent) {
-    latent->backward(grads, pass, saved, dx);
-    return dx;
-  }
-  dk = k_norm.backward(rows_of(k_norm, dk), pass, saved).view(dk.shape());
-  dq = q_norm.backward(rows_of(q_norm, dq), pass, saved).view(dq.shape());
-  backward_grouped({{v, dv}, {k, dk}, {q, dq}}, pass, saved, dx);
-  return dx;
-}
-
-Tensor Attention::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
+template <class Projections>
+Tensor Attention<Projections>::forward(const Tensor& x, const ForwardContext& pass,
+                                       Saved& saved) const {
   ops::Device& device = pass.device;
-  auto [queries, keys, values] = project(x, pass, saved);
+  auto [queries, keys, values] = projections.forward(x, pass, saved);
   const Exchange exchange(pass, *this);
-  queries = expand_rows(pass, exchange.queries(queries));  // [T, H*K]
-  keys = expand_rows(pass, exchange.keys(keys));           // [T, G*K]
-  values = expand_rows(pass, exchange.values(values));     // [T, G*K]
+  queries = expand_rows(pass, exchange.to_heads(queries, Part::queries));  // [T, H*K]
+  keys = expand_rows(pass, exchange.to_heads(keys, Part::keys));           // [T, G*K]
+  values = expand_rows(pass, exchange.to_heads(values, Part::values));     // [T, G*K]
   exchange.rotate(rotary, queries, keys, false);
+  queries = normed_heads(q_norm, queries, pass, saved);
+  keys = normed_heads(k_norm, keys, pass, saved);
 
   Tensor out = device.empty(queries.shape());
   Tensor lse = saved.keeps() ? device.empty({queries.shape()[0], exchange.shape().heads})
                              : Tensor();  // [T, H]
   exchange.attend(queries, store(keys, values, pass, layer), out, saved.keeps() ? &lse : nullptr);
   const std::size_t mark = saved.mark();
-  const Tensor computed = outputs(latent, exchange, pass, out);
+  const Tensor computed =
+      projections.outputs(pass, exchange.to_rows(unique_rows(pass, out), Part::outputs));
   Tensor y = o.forward(computed, pass, saved);
   saved.push(queries);
   saved.push(keys);
   saved.push(values);
-  if (pass.recomputed.attention) {
+  if (pass.recomputed.has(Recompute::attention)) {
     saved.forget(mark, computed);
   } else {
     saved.push(out);
@@ -185,10 +134,12 @@ Tensor Attention::forward(const Tensor& x, const ForwardContext& pass, Saved& sa
   return y;
 }
 
-Tensor Attention::backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
+template <class Projections>
+Tensor Attention<Projections>::backward(const Tensor& dy, const ForwardContext& pass,
+                                        Saved& saved) const {
   ops::Device& device = pass.device;
   const std::int64_t rows = all_rows(pass, dy);
-  const bool recompute = pass.recomputed.attention;
+  const bool recompute = pass.recomputed.has(Recompute::attention);
   const Exchange exchange(pass, *this);
   Tensor lse = recompute ? Tensor() : saved.pop();
   Tensor out = recompute ? Tensor() : saved.pop();
@@ -196,23 +147,30 @@ Tensor Attention::backward(const Tensor& dy, const ForwardContext& pass, Saved& 
   if (recompute) {
     out = device.empty(queries.shape());
     lse = device.empty({queries.shape()[0], exchange.shape().heads});
-    exchange.attend(queries, {keys, values, 0, {}}, out, &lse);
-    saved.restore([&] { return outputs(latent, exchange, pass, out); });
+    exchange.attend(queries, {keys, values}, out, &lse);
+    saved.restore([&] {
+      return projections.outputs(pass, exchange.to_rows(unique_rows(pass, out), Part::outputs));
+    });
   }
   Tensor dout = device.empty({rows, o.weight->value.shape()[1]});
   o.backward(dy, pass, saved, dout, false);
-  if (latent) dout = latent->without_padding_backward(pass, dout);
-  dout = unique_rows_backward(pass, exchange.doutputs(dout));
+  dout = projections.outputs_backward(pass, dout);
+  dout = unique_rows_backward(pass, exchange.to_heads(dout, Part::outputs));
 
   Tensor dq = device.empty(queries.shape()), dk = device.empty(keys.shape()),
          dv = device.empty(values.shape());
-  exchange.attend_backward(queries, {keys, values, 0, {}}, {out, lse, dout, dq, dk, dv});
+  exchange.attend_backward(queries, {keys, values}, {out, lse, dout, dq, dk, dv});
+  dk = normed_heads_backward(k_norm, dk, pass, saved);
+  dq = normed_heads_backward(q_norm, dq, pass, saved);
   exchange.rotate(rotary, dq, dk, true);
   // Other rows have no gradient of queries: their output is not read.
-  dq = exchange.dqueries(unique_rows(pass, dq));
-  dk = exchange.dkeys(expand_rows_backward(pass, dk));
-  dv = exchange.dvalues(expand_rows_backward(pass, dv));
-  return sum_rows(pass, o.tp, project_backward({dq, dk, dv}, pass, saved), o.weight->name);
+  dq = exchange.to_rows(unique_rows(pass, dq), Part::queries);
+  dk = exchange.to_rows(expand_rows_backward(pass, dk), Part::keys);
+  dv = exchange.to_rows(expand_rows_backward(pass, dv), Part::values);
+  return sum_rows(pass, o.tp, projections.backward({dq, dk, dv}, pass, saved), o.weight->name);
 }
+
+template struct Attention<PlainProjections>;
+template struct Attention<LatentProjections>;
 
 }  // namespace troupe::engine::nn

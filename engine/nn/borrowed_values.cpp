@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "engine/ops/borrowed.h"
 
 namespace troupe::engine::nn {

@@ -2,7 +2,7 @@
 // of a process share, or a received message. Nothing is copied.
 #pragma once
 
-#include "engine/base/shared_array.h"
+#include "engine/base/memory/shared_array.h"
 #include "engine/nn/parameters.h"
 
 namespace troupe::engine::nn {

@@ -99,14 +99,16 @@ struct Residual {
 };
 
 /// A module after a norm. With sequence parallelism the norm has own rows and the module gathers
-/// them. With Recomputed::norm the norm's output is recomputed in the backward
+/// them. With Recompute::norm the norm's output is recomputed in the backward
 /// pass.
 template <Module M>
 struct Normed {
   Norm norm;
   M inner;
 
-  bool recomputes(const ForwardContext& pass) const { return pass.recomputed.norm && norm; }
+  bool recomputes(const ForwardContext& pass) const {
+    return pass.recomputed.has(Recompute::norm) && norm;
+  }
   Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
     const std::size_t mark = saved.mark();
     const Tensor middle = gathered(norm.forward(x, pass, saved), pass);

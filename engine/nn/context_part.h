@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/collectives/tensor_group.h"
 #include "engine/nn/shared_rows.h"
 #include "engine/parallel/communicator.h"
 #include "engine/parallel/shard.h"
@@ -19,13 +20,14 @@ namespace troupe::engine::nn {
 /// + heads' rank. nullptr: a group of one.
 struct ContextGroups {
   parallel::Communicator* all = nullptr;
-  std::unique_ptr<parallel::Communicator> heads, ring;
+  ops::Device* device = nullptr;
+  std::unique_ptr<collectives::TensorGroup> heads, ring;
   int inner = 1;     ///< size of the inner rings of `ring` (ring_attention.h)
   int kv_heads = 1;  ///< the largest Device::parallel_kv_heads() of the ranks of `ring`
 };
 /// `ulysses`: size of the groups that exchange heads; divides the group. `inner`: size of the inner
 /// rings; divides the size of a ring. Collective.
-ContextGroups context_groups(parallel::Communicator& all, const ops::Device& device, int ulysses,
+ContextGroups context_groups(parallel::Communicator& all, ops::Device& device, int ulysses,
                              int inner = 1);
 
 /// The ranks of a ring divide the rows of the layout (ring_chunk()); those that exchange heads
@@ -36,11 +38,11 @@ struct ContextPart {
   const ContextGroups* groups = nullptr;
   std::vector<std::int64_t> bounds;       ///< [heads' size + 1] parts of the rows below
   std::vector<std::int32_t> layout_rows;  ///< [own rows] the row of the layout of each own row
-  std::vector<std::int32_t> positions;    ///< [own rows] its position in its sequence
+  ops::Indices positions;                 ///< [own rows] its position in its sequence
   std::vector<std::int32_t> places;       ///< [T] own row of each row of the layout, or -1
   /// With a ring: the rows of this rank's place in it, as sequences of the pass, some of which may
   /// be empty, and the lengths of the whole sequences.
-  ops::Layout ring_layout;
+  ops::PreparedLayout ring_layout;
   std::vector<std::int32_t> lengths;
 
   int rank() const { return groups->heads ? groups->heads->rank() : 0; }

@@ -10,8 +10,8 @@
 namespace troupe::engine::nn {
 namespace {
 
-const std::vector<std::int32_t>& positions_of(const ForwardContext& pass) {
-  return pass.context != nullptr ? pass.context->positions : pass.layout.positions;
+const ops::Indices& positions_of(const ForwardContext& pass) {
+  return pass.context != nullptr ? pass.context->positions : pass.layout.row_positions;
 }
 
 }  // namespace
@@ -23,14 +23,14 @@ Tensor Embedding::forward(std::span<const std::int32_t> tokens, const ForwardCon
       device.empty({static_cast<std::int64_t>(tokens.size()), table->value.shape()[1]});  // [T, D]
   std::vector<std::int32_t> storage;
   // -1 gives zeros, until the parts are summed.
-  device.gather_rows(table->value, local_rows(*table, tokens, -1, storage), x);
+  device.gather_rows(table->value, device.indices(local_rows(*table, tokens, -1, storage)), x);
   x = sum_rows(pass, tp, x, "embeddings");
   if (multiplier != 1) device.scale(x, multiplier);
   if (positions != nullptr) {
     const auto& ids = positions_of(pass);
-    check(ids.empty() || *std::ranges::max_element(ids) < positions->value.shape()[0],
+    check(ids.host.empty() || *std::ranges::max_element(ids.host) < positions->value.shape()[0],
           "Embedding: position beyond the table");
-    Tensor learned = device.empty({std::ssize(ids), x.shape()[1]});
+    Tensor learned = device.empty({std::ssize(ids.host), x.shape()[1]});
     device.gather_rows(positions->value, ids, learned);
     device.add(x, own_rows(pass, learned), x);
   }
@@ -50,8 +50,7 @@ void Embedding::backward(std::span<const std::int32_t> tokens, const Tensor& dy,
     drop_hidden(pass, embedding_stream, dy, dx);
   }
   Tensor dsum = gather_rows(pass, norm.backward(dx, pass, saved), "embeddings");  // [T, D]
-  const auto add_rows = [&](const Tensor& from, std::span<const std::int32_t> rows,
-                            const Tensor& grad) {
+  const auto add_rows = [&](const Tensor& from, const ops::Indices& rows, const Tensor& grad) {
     GradientSum sum(device, grad);
     device.scatter_add_rows(from, rows, sum.f32());
     sum.finish();
@@ -68,7 +67,7 @@ void Embedding::backward(std::span<const std::int32_t> tokens, const Tensor& dy,
   const auto rows = local_rows(*table, tokens, -1, storage);
   if (table->state && table->state->lookup) return table->state->lookup->add(dsum, rows);
   table->zero_if_unset(device);
-  add_rows(dsum, rows, table->grad);
+  add_rows(dsum, device.indices(rows), table->grad);
 }
 
 }  // namespace troupe::engine::nn

@@ -4,15 +4,15 @@
 
 #include <span>
 
+#include "engine/collectives/tensor_group.h"
 #include "engine/nn/norm.h"
-#include "engine/parallel/communicator.h"
 
 namespace troupe::engine::nn {
 
 struct Embedding {
-  Parameter* table = nullptr;            ///< [V/tp, D] this rank's rows
-  parallel::Communicator* tp = nullptr;  ///< the ranks that share the vocabulary
-  float multiplier = 1;                  ///< applied to the rows of the table
+  Parameter* table = nullptr;              ///< [V/tp, D] this rank's rows
+  collectives::TensorGroup* tp = nullptr;  ///< the ranks that share the vocabulary
+  float multiplier = 1;                    ///< applied to the rows of the table
   /// [P, D] added after the multiplier, whole on every rank, or nullptr. A position >= P is a Bug.
   Parameter* positions = nullptr;
   Norm norm = {};  ///< applied to the sum

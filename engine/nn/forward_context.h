@@ -2,6 +2,7 @@
 // layout of the batch, the precision of products and, in generation, the KV cache.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,8 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/json/fields.h"
+#include "engine/collectives/tensor_group.h"
 #include "engine/ops/device.h"
-#include "engine/parallel/communicator.h"
 
 namespace troupe::engine::nn {
 
@@ -27,16 +29,27 @@ struct KvCache {
 /// times 2^32, plus its position in it, so what is dropped depends neither on the micro-batches nor
 /// on the grid.
 struct Dropout {
-  std::uint64_t key = 0;            ///< of the adapters', the run and the update
-  std::vector<std::uint64_t> rows;  ///< [T] ids of the rows of modules' inputs
+  std::uint64_t key = 0;  ///< of the adapters', the run and the update
+  ops::RowIds rows;       ///< [T] of the rows of modules' inputs
   /// Probabilities of values of the hidden states (ops::Dropout) and of weights of attention.
   double hidden = 0, attention = 0;
   std::uint64_t hidden_key = 0, attention_key = 0;
-  std::vector<std::uint64_t> hidden_rows;     ///< ids of the rows of residual connections
-  std::vector<std::uint64_t> attention_rows;  ///< ids of the rows of queries
+  ops::RowIds hidden_rows;     ///< of the rows of residual connections
+  ops::RowIds attention_rows;  ///< of the rows of queries
 };
 
-/// Which layers of a stage Recomputed::layers recomputes, as --recompute-method of Megatron-LM.
+/// Activations that the backward pass recomputes.
+enum class Recompute : std::uint8_t {
+  full,        ///< all but the inputs of layers (Chen et al. 2016, arXiv:1604.06174)
+  attention,   ///< outputs of attention (Korthikanti et al. 2022, arXiv:2205.05198: "selective")
+  activation,  ///< outputs of the MLPs' activation functions
+  norm,        ///< outputs of the norms before attention and MLP
+};
+constexpr std::array<std::string_view, 4> names_of(Recompute) {
+  return {"full", "attention", "activation", "norm"};
+}
+
+/// Which layers of a stage Recompute::full recomputes, as --recompute-method of Megatron-LM.
 enum class RecomputeMethod : std::uint8_t {
   uniform,  ///< all, in groups of which only the input is saved
   block,    ///< the first ones, each by itself
@@ -48,16 +61,31 @@ constexpr std::array<std::string_view, 2> names_of(RecomputeMethod) {
 /// Activations that a training pass recomputes in its backward pass instead of saving them: less
 /// memory, equal bits.
 struct Recomputed {
-  bool layers = false;  ///< all but the inputs of layers (Chen et al. 2016, arXiv:1604.06174)
-  /// Outputs of attention (Korthikanti et al. 2022, arXiv:2205.05198: "selective").
-  bool attention = false;
-  bool activation = false;  ///< outputs of the MLPs' activation functions
-  bool norm = false;        ///< outputs of the norms before attention and MLP
-  RecomputeMethod method = RecomputeMethod::uniform;  ///< of `layers`
-  std::int64_t count = 1;  ///< uniform: layers of a group; block: recomputed layers of a stage
+  std::vector<Recompute> kinds;
+  RecomputeMethod method = RecomputeMethod::uniform;  ///< of Recompute::full
+  std::int64_t layers = 1;  ///< uniform: layers of a group; block: recomputed layers of a stage
   /// A stage recomputes what it needs first while it waits for the gradients of the next stage.
   bool in_advance = false;
+
+  bool has(Recompute kind) const { return std::ranges::find(kinds, kind) != kinds.end(); }
   bool operator==(const Recomputed&) const = default;
+
+  static void each_field(auto& self, auto&& field) {
+    field("recompute", self.kinds,
+          "activation recomputation, for less memory and identical results: full (keep only each "
+          "layer's input), attention (selective), activation (of the MLPs), norm; a list combines "
+          "several, [] keeps all activations");
+    field("recompute_method", self.method,
+          "which layers train.recompute: full recomputes; uniform: all, in groups of "
+          "train.recompute_layers layers of which only the input is kept; block: the first "
+          "train.recompute_layers layers of each stage, the others keep everything");
+    field("recompute_layers", self.layers, Range{1, 1 << 16},
+          "layers of a group (train.recompute_method: uniform), or recomputed layers of a stage "
+          "(block)");
+    field("recompute_in_advance", self.in_advance,
+          "train.recompute: full with parallel.pp: a stage recomputes the layers whose gradients "
+          "come first while it waits for the gradients of the next stage");
+  }
 };
 
 class OffloadedPass;
@@ -76,11 +104,9 @@ struct PassHooks {
 
 struct ForwardContext {
   ops::Device& device;
-  const ops::Layout& layout;
+  const ops::PreparedLayout& layout;  ///< with the pages of the cache, if there is one
   ops::Precision precision = ops::Precision::f32;
-  KvCache* cache = nullptr;  ///< nullptr: training and scoring
-  /// [N] page table of each sequence, where there is a cache.
-  std::span<const std::vector<std::int32_t>> pages = {};
+  KvCache* cache = nullptr;          ///< nullptr: training and scoring
   const Dropout* dropout = nullptr;  ///< nullptr: no dropout
   /// [N] current length of each sequence, where earlier rows are in the cache or later rows follow;
   /// empty: sequences end with their last row.
@@ -96,7 +122,7 @@ struct ForwardContext {
   /// Tensor-parallel group whose ranks divide `rows`, all rows of the pass or of `context`
   /// (sequence_parallel.h); nullptr: each has all. Inputs and outputs of norms and residual
   /// connections then have own rows.
-  parallel::Communicator* rows_group = nullptr;
+  collectives::TensorGroup* rows_group = nullptr;
   std::int64_t rows = 0;
   const PassHooks* hooks = nullptr;  ///< nullptr: none
   /// Files with the activations that layers save (offload.h); nullptr: they stay in memory.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::nn {
 namespace {
@@ -26,7 +26,9 @@ std::vector<std::size_t> even_counts(std::int64_t count, int ranks) {
 
 GradientSums::GradientSums(Parameters& trained, parallel::Communicator& replicas,
                            const ArenaShards* shards, std::int64_t bucket)
-    : parameters_(trained), replicas_(replicas), gathers_(shards == nullptr) {
+    : parameters_(trained),
+      replicas_(collectives::make_tensor_group(trained.device(), replicas)),
+      gathers_(shards == nullptr) {
   check(shards == nullptr || shards->arena_count() == trained.count(),
         "GradientSums: shards of another model");
   if (shards != nullptr) {
@@ -66,21 +68,21 @@ void GradientSums::complete(const Bucket& bucket) {
 void GradientSums::start(const Bucket& bucket) {
   if (started_.size() == max_started) finish_first();
   complete(bucket);
-  auto& values = started_.emplace_back(parameters_.device(), parameters_.gradient_arena(),
-                                       bucket.begin, bucket.end, bucket.counts, replicas_.rank());
-  values.started =
-      replicas_.start_reduce_scatter(values.host.values(), values.counts, values.mine,
-                                     cat("gradients from value ", bucket.begin, " on"));
+  auto& values = started_.emplace_back(parameters_.gradient_arena(), bucket.begin, bucket.end,
+                                       bucket.counts, replicas_->rank());
+  values.started = replicas_->start_reduce_scatter(
+      values.all, values.counts, values.mine, cat("gradients from value ", bucket.begin, " on"));
 }
 
 void GradientSums::finish_first() {
   BucketValues& values = started_.front();
   values.started.wait();
-  if (gathers_)
-    values.started = replicas_.start_all_gather(
-        std::as_bytes(values.mine), std::as_writable_bytes(values.host.values()),
-        bytes_of(values.counts), cat("sums of the gradients from value ", values.begin, " on"));
-  values.finish();
+  if (gathers_) {
+    values.started =
+        replicas_->start_all_gather(values.mine, values.all, values.counts,
+                                    cat("sums of the gradients from value ", values.begin, " on"));
+    values.started.wait();
+  }
   started_.pop_front();
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 
 #include "engine/nn/arena_shards.h"
 #include "engine/nn/bucket_values.h"
@@ -43,7 +44,7 @@ class GradientSums {
   void finish_first();
 
   Parameters& parameters_;
-  parallel::Communicator& replicas_;
+  std::unique_ptr<collectives::TensorGroup> replicas_;
   bool gathers_;  ///< all ranks get all sums
   std::vector<Bucket> buckets_;
   std::size_t waiting_;               ///< buckets [0, waiting_) are not started

@@ -4,10 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "engine/nn/gradient_sums.h"
-#include "engine/ops/host_values.h"
 #include "engine/parallel/all_reduce.h"
 
 namespace troupe::engine::nn {
@@ -59,24 +58,27 @@ void all_reduce_gradients(Parameters& parameters, parallel::Communicator* tp,
   if (dp != nullptr) GradientSums(parameters.trained(), *dp, nullptr).finish();
 }
 
-void sum_tied_gradient(ops::Device& device, const Parameter& table, parallel::Communicator& pp) {
-  constexpr std::size_t at_once = std::size_t{1} << 20;  // values; bounds the memory of the copy
+void sum_tied_gradient(ops::Device& device, const Parameter& table, collectives::TensorGroup& pp) {
+  constexpr std::int64_t at_once = std::int64_t{1} << 20;  // values; bounds the memory of copies
   const int other = pp.rank() == 0 ? pp.size() - 1 : 0;
   table.complete_gradient(device);
-  ops::HostValues host(device, table.grad);
-  std::vector<float> theirs(std::min(at_once, host.values().size()));
-  for (std::size_t begin = 0; begin < host.values().size(); begin += at_once) {
-    const auto mine = host.values().subspan(begin, std::min(at_once, host.values().size() - begin));
-    const auto received = std::span(theirs).first(mine.size());
+  for (std::int64_t begin = 0; begin < table.grad.count(); begin += at_once) {
+    const std::int64_t end = std::min(begin + at_once, table.grad.count());
+    Tensor part = table.grad.flat(begin, end), mine = part;
+    if (part.dtype() != DType::f32) {
+      mine = device.empty(part.shape());
+      device.copy(part, mine);
+    }
+    Tensor theirs = device.empty(part.shape());
     const std::string what = cat("the gradient of the tied table from value ", begin);
-    auto sending = pp.start_send(std::as_bytes(mine), other, what);
-    auto receiving = pp.start_receive(std::as_writable_bytes(received), other, what);
+    auto sending = pp.start_send(mine, other, what);
+    auto receiving = pp.start_receive(theirs, other, what);
     sending.wait();
     receiving.wait();
     // The sum of two values does not depend on their order.
-    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] += received[i];
+    device.add(mine, theirs, mine);
+    if (part.dtype() != DType::f32) device.copy(mine, part);
   }
-  host.store();
 }
 
 double sum_of_squares(Parameters& parameters, parallel::Communicator* tp, bool by_tensor) {

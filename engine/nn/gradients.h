@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "engine/collectives/tensor_group.h"
 #include "engine/nn/parameters.h"
 #include "engine/parallel/communicator.h"
 
@@ -17,7 +18,7 @@ void all_reduce_gradients(Parameters& parameters, parallel::Communicator* tp,
 
 /// Sums the gradient of a table that the first and the last rank of `pp` both have (a tied
 /// embedding): call it on these two, before all_reduce_gradients(). Both get the same bits.
-void sum_tied_gradient(ops::Device& device, const Parameter& table, parallel::Communicator& pp);
+void sum_tied_gradient(ops::Device& device, const Parameter& table, collectives::TensorGroup& pp);
 
 /// Sum of squares of the logical gradient, in f64; the same bits on every rank. `by_tensor`: a sum
 /// over tensors, without copies that another rank counts (Shard::first); with tp it always is.

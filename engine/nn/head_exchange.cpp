@@ -4,8 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/ops/host_values.h"
-
 namespace troupe::engine::nn {
 namespace {
 
@@ -43,69 +41,48 @@ HeadExchange::HeadExchange(const ContextPart& part, std::vector<std::vector<std:
     : part_(part), heads_(std::move(heads)), count_(count), size_(size) {
 }
 
-std::vector<std::size_t> HeadExchange::bytes_by_heads() const {
-  std::vector<std::size_t> bytes;
+std::vector<std::size_t> HeadExchange::counts_by_heads() const {
+  std::vector<std::size_t> counts;
   for (const auto& heads : heads_)
-    bytes.push_back(sizeof(float) * values(part_.own().size(), heads.size()));
-  return bytes;
+    counts.push_back(static_cast<std::size_t>(part_.own().size() * size_) * heads.size());
+  return counts;
 }
 
-std::vector<std::size_t> HeadExchange::bytes_by_rows() const {
-  std::vector<std::size_t> bytes;
+std::vector<std::size_t> HeadExchange::counts_by_rows() const {
+  std::vector<std::size_t> counts;
   for (int rank = 0; rank < part_.ranks(); ++rank)
-    bytes.push_back(sizeof(float) * values(part_.rows_of(rank).size(), own_heads()));
-  return bytes;
+    counts.push_back(static_cast<std::size_t>(part_.rows_of(rank).size() * size_) * own_heads());
+  return counts;
+}
+
+std::vector<std::int32_t> HeadExchange::blocks() const {
+  std::vector<std::int32_t> blocks;
+  for (const auto& heads : heads_)
+    for (std::int64_t row = 0; row < part_.own().size(); ++row)
+      for (const auto head : heads)
+        blocks.push_back(static_cast<std::int32_t>(row * count_ + head));
+  return blocks;
 }
 
 Tensor HeadExchange::to_heads(ops::Device& device, const Tensor& x, std::string_view what) const {
-  ops::HostValues from(device, x);
-  const auto rows = static_cast<std::size_t>(part_.own().size());
-  const auto size = static_cast<std::size_t>(size_),
-             width = static_cast<std::size_t>(count_) * size;
-  std::vector<float> packed;
-  for (const auto& heads : heads_)
-    for (std::size_t row = 0; row < rows; ++row)
-      for (const auto head : heads) {
-        const auto block =
-            from.values().subspan(row * width + static_cast<std::size_t>(head) * size, size);
-        packed.insert(packed.end(), block.begin(), block.end());
-      }
-  Tensor to = device.empty({part_.rows(), static_cast<std::int64_t>(own_heads() * size)});
-  ops::HostValues into(device, to);
-  part_.groups->heads
-      ->start_all_to_all(std::as_bytes(std::span(packed)), bytes_by_heads(),
-                         std::as_writable_bytes(into.values()), bytes_by_rows(), what)
+  const ops::Indices order = device.indices(blocks());
+  Tensor packed = device.empty({std::ssize(order.host), size_});
+  device.gather_rows(x.view({part_.own().size() * count_, size_}), order, packed);
+  Tensor to = device.empty({part_.rows(), static_cast<std::int64_t>(own_heads()) * size_});
+  part_.groups->heads->start_all_to_all(packed, counts_by_heads(), to, counts_by_rows(), what)
       .wait();
-  into.store();
   return to;
 }
 
 Tensor HeadExchange::to_rows(ops::Device& device, const Tensor& x, std::string_view what) const {
-  const auto rows = static_cast<std::size_t>(part_.own().size());
-  const auto size = static_cast<std::size_t>(size_),
-             width = static_cast<std::size_t>(count_) * size;
-  const auto bytes = bytes_by_heads();
-  std::vector<float> received(std::accumulate(bytes.begin(), bytes.end(), std::size_t{0}) /
-                              sizeof(float));
-  {
-    ops::HostValues from(device, x);
-    part_.groups->heads
-        ->start_all_to_all(std::as_bytes(from.values()), bytes_by_rows(),
-                           std::as_writable_bytes(std::span(received)), bytes, what)
-        .wait();
-  }
-  Tensor to = device.empty({part_.own().size(), static_cast<std::int64_t>(width)});
-  ops::HostValues into(device, to);
-  std::ranges::fill(into.values(), 0.0f);
-  auto block = received.begin();
-  for (const auto& heads : heads_)
-    for (std::size_t row = 0; row < rows; ++row)
-      for (const auto head : heads) {
-        const auto sum =
-            into.values().subspan(row * width + static_cast<std::size_t>(head) * size, size);
-        for (float& value : sum) value += *block++;
-      }
-  into.store();
+  const ops::Indices order = device.indices(blocks());
+  Tensor received = device.empty({std::ssize(order.host), size_});
+  part_.groups->heads->start_all_to_all(x, counts_by_rows(), received, counts_by_heads(), what)
+      .wait();
+  Tensor to = device.empty({part_.own().size(), count_ * size_}),
+         heads = to.view({part_.own().size() * count_, size_});
+  device.fill(to, 0);
+  device.scatter_add_rows(received, order, heads);
   return to;
 }
 

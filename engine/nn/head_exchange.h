@@ -40,13 +40,13 @@ class HeadExchange {
 
  private:
   std::size_t own_heads() const { return heads_[static_cast<std::size_t>(part_.rank())].size(); }
-  /// Values that rank r receives of `rows` rows.
-  std::size_t values(std::int64_t rows, std::size_t heads) const {
-    return static_cast<std::size_t>(rows) * heads * static_cast<std::size_t>(size_);
-  }
-  /// Bytes of the own rows' heads of every rank, and of the own heads of every rank's rows.
-  std::vector<std::size_t> bytes_by_heads() const;
-  std::vector<std::size_t> bytes_by_rows() const;
+  /// Numbers of values of the own rows' heads of every rank, and of the own heads of every rank's
+  /// rows.
+  std::vector<std::size_t> counts_by_heads() const;
+  std::vector<std::size_t> counts_by_rows() const;
+  /// Of the own rows [rows * count, size], head by head: those of each rank's heads, in the order
+  /// in which they are sent.
+  std::vector<std::int32_t> blocks() const;
 
   const ContextPart& part_;
   std::vector<std::vector<std::int64_t>> heads_;

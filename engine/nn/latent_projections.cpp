@@ -1,12 +1,18 @@
 #include "engine/nn/latent_projections.h"
 
+#include <limits>
 #include <numeric>
 #include <utility>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::engine::nn {
 namespace {
+
+// The blocks of all rows, one below the other.
+Tensor blocks_of(const Tensor& x, std::int64_t width) {
+  return x.view({x.count() / width, width});
+}
 
 // Sizes in blocks of columns that no map divides.
 struct Blocks {
@@ -47,6 +53,53 @@ void check_shape(const LatentShape& shape) {
 
 }  // namespace
 
+ColumnMap::ColumnMap(std::vector<std::int32_t> from, std::int64_t source, std::int64_t width)
+    : from_(std::move(from)),
+      into_(static_cast<std::size_t>(source), -1),
+      source_(source),
+      width_(width) {
+  for (std::size_t i = 0; i < from_.size(); ++i)
+    if (from_[i] >= 0) into_[static_cast<std::size_t>(from_[i])] = static_cast<std::int32_t>(i);
+}
+
+ops::Indices ColumnMap::rows_of(ops::Device& device, std::int64_t count,
+                                const std::vector<std::int32_t>& blocks,
+                                std::int64_t source) const {
+  check(count * source <= std::numeric_limits<std::int32_t>::max(),
+        "ColumnMap: more than 2^31 blocks in a pass");
+  std::vector<std::int32_t> rows;
+  rows.reserve(static_cast<std::size_t>(count) * blocks.size());
+  for (std::int64_t t = 0; t < count; ++t) {
+    const auto first = static_cast<std::int32_t>(t * source);
+    for (const std::int32_t block : blocks) rows.push_back(block < 0 ? -1 : first + block);
+  }
+  return device.indices(rows);
+}
+
+Tensor ColumnMap::select(ops::Device& device, const Tensor& x) const {
+  const std::int64_t count = x.shape()[0];
+  Tensor y = device.empty({count, static_cast<std::int64_t>(from_.size()) * width_});
+  Tensor blocks = blocks_of(y, width_);
+  device.gather_rows(blocks_of(x, width_), rows_of(device, count, from_, source_), blocks);
+  return y;
+}
+
+Tensor ColumnMap::select_backward(ops::Device& device, const Tensor& dy) const {
+  const std::int64_t count = dy.shape()[0];
+  Tensor dx = device.empty({count, source_ * width_});
+  Tensor blocks = blocks_of(dx, width_);
+  device.gather_rows(blocks_of(dy, width_),
+                     rows_of(device, count, into_, static_cast<std::int64_t>(from_.size())),
+                     blocks);
+  return dx;
+}
+
+void ColumnMap::add_backward(ops::Device& device, const Tensor& dy, Tensor& dx) const {
+  Tensor blocks = blocks_of(dx, width_);
+  device.scatter_add_rows(blocks_of(dy, width_), rows_of(device, dy.shape()[0], from_, source_),
+                          blocks);
+}
+
 LatentProjections::LatentProjections(Modules modules, const LatentShape& shape)
     : modules_(std::move(modules)) {
   check_shape(shape);
@@ -82,8 +135,8 @@ HeadTensors LatentProjections::forward(const Tensor& x, const ForwardContext& pa
   return {queries_.select(device, q), keys, values_.select(device, kv)};
 }
 
-void LatentProjections::backward(const HeadTensors& grads, const ForwardContext& pass, Saved& saved,
-                                 Tensor& dx) const {
+Tensor LatentProjections::backward(const HeadTensors& grads, const ForwardContext& pass,
+                                   Saved& saved) const {
   const auto& [q_a, q_b, kv_a, kv_b, q_norm, kv_norm] = modules_;
   ops::Device& device = pass.device;
   const auto backward_up = [&](const Linear& up, const Tensor& dy) {
@@ -98,7 +151,9 @@ void LatentProjections::backward(const HeadTensors& grads, const ForwardContext&
   rotary_.add_backward(device, grads.keys, dkv_a);
   const Tensor dq = backward_up(q_b, queries_.select_backward(device, grads.queries));
   const Tensor dq_a = q_norm.backward(dq, pass, saved);
+  Tensor dx = device.empty({dq_a.shape()[0], q_a.weight->value.shape()[1]});
   backward_grouped({{kv_a, dkv_a}, {q_a, dq_a}}, pass, saved, dx);
+  return dx;
 }
 
 }  // namespace troupe::engine::nn

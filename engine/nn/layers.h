@@ -1,4 +1,4 @@
-// Layers: consecutive layers of a stage, of which Recomputed::layers recomputes groups.
+// Layers: consecutive layers of a stage, of which Recompute::full recomputes groups.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,11 @@ struct LayerGroup {
   bool operator==(const LayerGroup&) const = default;
 };
 
-/// The groups of a stage with this many layers, in order. Without Recomputed::layers it is one.
+/// The groups of a stage with this many layers, in order. Without Recompute::full it is one.
 inline std::vector<LayerGroup> layer_groups(const Recomputed& how, std::size_t layers) {
   if (layers == 0) return {};
-  if (!how.layers) return {{0, layers, false}};
-  const auto count = static_cast<std::size_t>(how.count);
+  if (!how.has(Recompute::full)) return {{0, layers, false}};
+  const auto count = static_cast<std::size_t>(how.layers);
   const bool block = how.method == RecomputeMethod::block;
   const std::size_t recomputed = block ? std::min(count, layers) : layers, size = block ? 1 : count;
   std::vector<LayerGroup> groups;

@@ -5,11 +5,11 @@
 #include <initializer_list>
 #include <vector>
 
+#include "engine/collectives/tensor_group.h"
 #include "engine/nn/forward_context.h"
 #include "engine/nn/lora.h"
 #include "engine/nn/parameters.h"
 #include "engine/nn/saved.h"
-#include "engine/parallel/communicator.h"
 
 namespace troupe::engine::nn {
 
@@ -18,7 +18,7 @@ struct Linear {
   Parameter* bias = nullptr;    ///< [F], or nullptr
   /// Row-parallel (Shoeybi et al. 2019): each rank of this group has columns of the weight and of
   /// x, and the outputs are summed.
-  parallel::Communicator* tp = nullptr;
+  collectives::TensorGroup* tp = nullptr;
   Lora lora = {};
 
   /// x [T, D] -> [T, F]. Saves x.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "engine/parallel/all_reduce.h"
 
 namespace troupe::engine::nn {

@@ -19,15 +19,16 @@ void LookupGradient::add(const Tensor& from, std::span<const std::int32_t> rows)
     if (!known) rows_.push_back(rows[i]);
     known = 1;
   }
-  device_.scatter_rows(from, first, sum_);
-  device_.scatter_add_rows(from, later, sum_);
+  device_.scatter_rows(from, device_.indices(first), sum_);
+  device_.scatter_add_rows(from, device_.indices(later), sum_);
 }
 
 void LookupGradient::move_to(Tensor& grad) {
   constexpr std::size_t at_once = 1024;  // bounds the memory of the copies
   for (std::size_t begin = 0; begin < rows_.size(); begin += at_once) {
-    const auto rows = std::span(rows_).subspan(begin, std::min(at_once, rows_.size() - begin));
-    Tensor part = device_.empty({static_cast<std::int64_t>(rows.size()), sum_.shape()[1]});
+    const auto rows =
+        device_.indices(std::span(rows_).subspan(begin, std::min(at_once, rows_.size() - begin)));
+    Tensor part = device_.empty({std::ssize(rows.host), sum_.shape()[1]});
     device_.gather_rows(sum_, rows, part);
     device_.scatter_add_rows(part, rows, grad);
   }

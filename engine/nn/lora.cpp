@@ -24,19 +24,19 @@ const Tensor& Lora::dropped(const Tensor& x, const ForwardContext& pass, Tensor&
 }
 
 Tensor Lora::down_project(const Tensor& x, const ForwardContext& pass,
-                          parallel::Communicator* tp) const {
+                          collectives::TensorGroup* tp) const {
   Tensor storage;
   Tensor u = pass.device.empty({x.shape()[0], a->value.shape()[0]});  // [T, R]
   pass.device.gemm(dropped(x, pass, storage), a->value, u,
                    {.transpose_b = true, .precision = pass.precision});
-  all_reduce(tp, pass.device, u, a->name);
+  if (tp != nullptr) tp->all_reduce(u, a->name);
   pass.device.scale(u, scale);
   return u;
 }
 
 // 1 / |row of W + scale B A|, [F]; `tp`: the ranks that have the other columns of the rows.
 Tensor Lora::inverse_norms(const Tensor& weight, const ForwardContext& pass,
-                           parallel::Communicator* tp) const {
+                           collectives::TensorGroup* tp) const {
   ops::Device& device = pass.device;
   Tensor whole = device.empty(weight.shape()), up = device.empty(b->value.shape()),
          norms = device.empty({weight.shape()[0]});
@@ -45,7 +45,7 @@ Tensor Lora::inverse_norms(const Tensor& weight, const ForwardContext& pass,
   device.scale(up, scale);
   device.gemm(up, a->value, whole, {.accumulate = true});
   device.row_squares(whole, norms);
-  all_reduce(tp, device, norms, b->name);
+  if (tp != nullptr) tp->all_reduce(norms, b->name);
   auto values = ops::to_host(device, norms);
   for (float& value : values) value = static_cast<float>(1 / std::sqrt(static_cast<double>(value)));
   device.upload(norms, values);
@@ -53,7 +53,7 @@ Tensor Lora::inverse_norms(const Tensor& weight, const ForwardContext& pass,
 }
 
 void Lora::forward(const Tensor& x, const Tensor& weight, const ForwardContext& pass,
-                   parallel::Communicator* tp, Saved& saved, Tensor& y) const {
+                   collectives::TensorGroup* tp, Saved& saved, Tensor& y) const {
   const Tensor u = down_project(x, pass, tp);
   pass.device.gemm(u, b->value, y,
                    {.transpose_b = true, .accumulate = true, .precision = pass.precision});

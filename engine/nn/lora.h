@@ -6,10 +6,10 @@
 
 #include <cstdint>
 
+#include "engine/collectives/tensor_group.h"
 #include "engine/nn/forward_context.h"
 #include "engine/nn/parameters.h"
 #include "engine/nn/saved.h"
-#include "engine/parallel/communicator.h"
 
 namespace troupe::engine::nn {
 
@@ -26,11 +26,11 @@ struct Lora {
 
   /// scale * dropout(x) A^T, [T, R], summed over the ranks of `tp` that have columns of x and A.
   Tensor down_project(const Tensor& x, const ForwardContext& pass,
-                      parallel::Communicator* tp) const;
+                      collectives::TensorGroup* tp) const;
   /// Turns y = x W^T [T, F] into the adapted output. Saves what backward needs. `weight` [F, D] is
   /// W.
   void forward(const Tensor& x, const Tensor& weight, const ForwardContext& pass,
-               parallel::Communicator* tp, Saved& saved, Tensor& y) const;
+               collectives::TensorGroup* tp, Saved& saved, Tensor& y) const;
   /// Gradient of x W^T + scale * dropout(x) A^T B^T, and the down-projection that forward saved.
   struct OutputGrad {
     Tensor dz, down;
@@ -46,7 +46,7 @@ struct Lora {
  private:
   const Tensor& dropped(const Tensor& x, const ForwardContext& pass, Tensor& storage) const;
   Tensor inverse_norms(const Tensor& weight, const ForwardContext& pass,
-                       parallel::Communicator* tp) const;
+                       collectives::TensorGroup* tp) const;
 };
 
 }  // namespace troupe::engine::nn

@@ -32,7 +32,7 @@ void LoraRows::add(std::int64_t begin, std::int64_t count, const LoraModel* adap
 }
 
 void LoraRows::apply(const Parameter& weight, const Tensor& x, const ForwardContext& pass,
-                     parallel::Communicator* tp, const Tensor& y) const {
+                     collectives::TensorGroup* tp, const Tensor& y) const {
   Saved nothing = Saved::nothing();
   for (const Run& run : runs) {
     const Lora* lora = run.adapter->find(weight);

@@ -8,10 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/collectives/tensor_group.h"
 #include "engine/nn/forward_context.h"
 #include "engine/nn/lora.h"
 #include "engine/nn/parameters.h"
-#include "engine/parallel/communicator.h"
 
 namespace troupe::engine::nn {
 
@@ -47,7 +47,7 @@ struct LoraRows {
   /// Turns y = x W^T [T, F] into the adapted outputs of the rows that use an adapter of `weight`,
   /// W. x [T, D]; `tp`: the ranks that have the other columns of W.
   void apply(const Parameter& weight, const Tensor& x, const ForwardContext& pass,
-             parallel::Communicator* tp, const Tensor& y) const;
+             collectives::TensorGroup* tp, const Tensor& y) const;
 };
 
 }  // namespace troupe::engine::nn

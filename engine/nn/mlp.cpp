@@ -28,7 +28,7 @@ Tensor Mlp::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) c
   Tensor y = down.forward(h, pass, saved);
   if (g) saved.push(g);
   saved.push(u);
-  if (pass.recomputed.activation) saved.forget(mark, h);
+  if (pass.recomputed.has(Recompute::activation)) saved.forget(mark, h);
   return y;
 }
 
@@ -38,7 +38,7 @@ Tensor Mlp::backward(const Tensor& dy, const ForwardContext& pass, Saved& saved)
   Tensor dh = pass.device.empty({rows, down.weight->value.shape()[1]});
   // g and u become their gradients in place: their values are no longer needed.
   bool done = false;
-  if (pass.recomputed.activation && g && !down.lora) {
+  if (pass.recomputed.has(Recompute::activation) && g && !down.lora) {
     // down pops h after it has computed dh: one pass recomputes h in the memory of dh and computes
     // the gradients that follow from dh.
     saved.restore_when_popped([&] {
@@ -46,7 +46,7 @@ Tensor Mlp::backward(const Tensor& dy, const ForwardContext& pass, Saved& saved)
       done = true;
       return dh;
     });
-  } else if (pass.recomputed.activation) {
+  } else if (pass.recomputed.has(Recompute::activation)) {
     saved.restore([&] { return activated(g, u, pass); });
   }
   down.backward(dy, pass, saved, dh, false);

@@ -15,15 +15,18 @@ struct Norm {
   float eps = 1e-6f;
   Kind kind = Kind::rms;
   Parameter* bias = nullptr;  ///< [D], LayerNorm only, or nullptr
-  float offset = 0;           ///< RMSNorm only: added to the gain (1 in Gemma)
+  float offset = 0;           ///< added to the gain (1 in Gemma and in Nemotron's LayerNorm1p)
   /// RMSNorm only: the ranks that each have some columns of a row and of the gain
-  /// (divided_norm.h), or nullptr.
-  parallel::Communicator* tp = nullptr;
+  /// (DividedNorm), or nullptr.
+  collectives::TensorGroup* tp = nullptr;
 
   explicit operator bool() const { return gain != nullptr; }
   /// x [T, D] -> [T, D]. Saves x and one (RMSNorm) or two (LayerNorm) numbers per row.
   Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const;
   Tensor backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const;
+
+ private:
+  Tensor scale(const ForwardContext& pass) const;
 };
 
 }  // namespace troupe::engine::nn

@@ -7,13 +7,13 @@
 #include <cerrno>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/descriptor.h"
-#include "engine/base/environment_error.h"
-#include "engine/base/file_parts.h"
-#include "engine/base/progress.h"
-#include "engine/base/text.h"
-#include "engine/base/thread_with_blocked_signals.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/descriptor.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/files/file_parts.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/progress.h"
+#include "engine/base/threads/thread_with_blocked_signals.h"
 
 namespace troupe::engine::nn {
 namespace {
@@ -131,6 +131,10 @@ std::vector<OffloadedPass::Part> OffloadedPass::take(Saved& saved, std::size_t m
   for (std::size_t place = mark; place < saved.mark(); ++place) {
     Tensor x = saved.exchange(place, {});
     if (!x) continue;
+    if (x.dtype() == DType::i32) {  // routes of experts, a few numbers for a token, stay in memory
+      saved.exchange(place, std::move(x));
+      continue;
+    }
     check(x.dtype() == DType::f32, "OffloadedPass: activations are f32");
     const auto same = std::ranges::find_if(parts, [&](const Part& part) {
       return part.tensor.buffer() == x.buffer() && part.tensor.offset_bytes() == x.offset_bytes() &&

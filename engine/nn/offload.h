@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/nn/saved.h"
 #include "engine/ops/host_values.h"
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::nn {
 
@@ -93,12 +93,12 @@ struct Counts {
 }  // namespace
 
 Parameters::Parameters(ops::Device& device, const std::vector<ParameterSpec>& specs,
-                       bool with_gradients, Storage storage)
+                       bool with_gradients, ValueTypes types)
     : device_(&device) {
   const Counts counts(specs);
-  values_ = device.empty(Shape{counts.all}, storage.values);
+  values_ = device.empty(Shape{counts.all}, types.values);
   if (with_gradients) {
-    grads_ = device.empty(Shape{counts.all - counts.frozen}, storage.grads);
+    grads_ = device.empty(Shape{counts.all - counts.frozen}, types.grads);
     device.fill(grads_, 0);
   }
   place(specs, counts.frozen);

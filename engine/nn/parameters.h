@@ -3,6 +3,8 @@
 // ranges or iterate over all(); modules hold references into it.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,10 +28,28 @@ struct GradientState {
   std::unique_ptr<LookupGradient> lookup = {};
 };
 
+/// Type of the trained weights between updates. split is stored as f32: its upper half is the bf16
+/// part and its lower half the residual (docs/decisions/0027-weights-in-two-bytes.md).
+enum class WeightType : std::uint8_t { f32, split, bf16 };
+constexpr std::array<std::string_view, 3> names_of(WeightType) {
+  return {"f32", "split", "bf16"};
+}
+/// Type of the gradients and of the optimizer state.
+enum class StateType : std::uint8_t { f32, bf16 };
+constexpr std::array<std::string_view, 2> names_of(StateType) {
+  return {"f32", "bf16"};
+}
+constexpr DType stored(WeightType type) {
+  return type == WeightType::bf16 ? DType::bf16 : DType::f32;
+}
+constexpr DType stored(StateType type) {
+  return type == StateType::bf16 ? DType::bf16 : DType::f32;
+}
+
 /// Element types of values and gradients, f32 or bf16. The operations of modules are in f32: a bf16
 /// value is widened for an operation; a gradient is widened, added to, and rounded to the nearest
 /// bf16 (GradientSum).
-struct Storage {
+struct ValueTypes {
   DType values = DType::f32, grads = DType::f32;
 };
 
@@ -93,7 +113,7 @@ class Parameters {
   /// Allocates `specs` in order; frozen parameters come first. Values are undefined, gradients
   /// zero.
   Parameters(ops::Device& device, const std::vector<ParameterSpec>& specs, bool with_gradients,
-             Storage storage = {});
+             ValueTypes types = {});
   /// Names and shapes alone, without memory: values must not be read or written.
   static Parameters described(ops::Device& device, const std::vector<ParameterSpec>& specs);
 

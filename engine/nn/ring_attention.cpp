@@ -8,9 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/nn/ring_heads.h"
-#include "engine/ops/host_values.h"
 
 namespace troupe::engine::nn {
 namespace {
@@ -18,7 +17,7 @@ namespace {
 // Own rows that see some keys of one chunk of each sequence, and these keys.
 struct ChunkCall {
   std::vector<std::int32_t> rows;  ///< of the own rows
-  ops::Layout layout;
+  ops::PreparedLayout layout;
   std::vector<ops::KeyBlock> blocks;
 };
 
@@ -59,12 +58,11 @@ class Ring {
   /// The calls of a step: the two chunks of each sequence that `rank` has.
   std::vector<ChunkCall> calls(int rank) const;
 
-  parallel::Pending send(std::span<const float> values, Hop hop, const std::string& what) const {
-    return group_.start_send(std::as_bytes(values), neighbour(hop), what);
+  collectives::Pending send(const Tensor& x, Hop hop, const std::string& what) const {
+    return group_.start_send(x, neighbour(hop), what);
   }
-  parallel::Pending receive(std::span<float> values, Hop hop, const std::string& what) const {
-    return group_.start_receive(std::as_writable_bytes(values), neighbour({-hop.outer, -hop.inner}),
-                                what);
+  collectives::Pending receive(Tensor& x, Hop hop, const std::string& what) const {
+    return group_.start_receive(x, neighbour({-hop.outer, -hop.inner}), what);
   }
 
  private:
@@ -78,7 +76,7 @@ class Ring {
 
   const ForwardContext& pass_;
   const ContextPart& part_;
-  parallel::Communicator& group_;
+  collectives::TensorGroup& group_;
   int inner_, window_;
 };
 
@@ -108,6 +106,7 @@ std::vector<ChunkCall> Ring::calls(int rank) const {
       row += keys.size();
     }
   std::erase_if(all, [](const ChunkCall& call) { return call.rows.empty(); });
+  for (auto& call : all) call.layout = device().prepare(call.layout);
   return all;
 }
 
@@ -126,17 +125,14 @@ class Travelling {
     const std::int64_t rows = ring_.rows_of(next);
     for (std::size_t i = 0; i < 2; ++i) {
       next_[i] = ring_.device().empty({rows, now_[i].shape()[1]});
-      sent_[i].emplace(ring_.device(), now_[i]);
-      received_[i].emplace(ring_.device(), next_[i]);
-      sending_[i] = ring_.send(sent_[i]->values(), hop, what(i, from));
-      receiving_[i] = ring_.receive(received_[i]->values(), hop, what(i, next));
+      sending_[i] = ring_.send(now_[i], hop, what(i, from));
+      receiving_[i] = ring_.receive(next_[i], hop, what(i, next));
     }
   }
   void finish() {
     for (std::size_t i = 0; i < 2; ++i) {
       receiving_[i].wait();
       sending_[i].wait();
-      received_[i]->store();
       now_[i] = std::exchange(next_[i], {});
     }
   }
@@ -149,8 +145,7 @@ class Travelling {
   const Ring& ring_;
   std::string name_;
   std::array<Tensor, 2> now_, next_;
-  std::array<std::optional<ops::HostValues>, 2> sent_, received_;
-  std::array<parallel::Pending, 2> sending_, receiving_;
+  std::array<collectives::Pending, 2> sending_, receiving_;
 };
 
 /// The keys and values that this rank has in each step. Those of the next inner ring are on their
@@ -187,18 +182,20 @@ class RingKeys {
 // Dropout of some rows, and of the heads of a group.
 class DropoutOfRows {
  public:
-  DropoutOfRows(const ops::AttentionDropout* all, const std::vector<std::int32_t>& rows,
-                const HeadGroup& group) {
+  DropoutOfRows(ops::Device& device, const ops::AttentionDropout* all,
+                const std::vector<std::int32_t>& rows, const HeadGroup& group) {
     if (all == nullptr) return;
-    for (const auto row : rows) ids_.push_back(all->rows[static_cast<std::size_t>(row)]);
-    of_.emplace(*all).rows = ids_;
-    of_->first_head += group.queries.first;
+    std::vector<std::uint64_t> ids;
+    for (const auto row : rows) ids.push_back(all->rows.host[static_cast<std::size_t>(row)]);
+    ids_ = device.row_ids(ids);
+    of_.emplace(all->probability, all->key, all->layer, ids_,
+                all->first_head + group.queries.first);
   }
   DropoutOfRows(const DropoutOfRows&) = delete;
   const ops::AttentionDropout* get() const { return of_ ? &*of_ : nullptr; }
 
  private:
-  std::vector<std::uint64_t> ids_;
+  ops::RowIds ids_;
   std::optional<ops::AttentionDropout> of_;
 };
 
@@ -207,40 +204,40 @@ class Merged {
  public:
   Merged(ops::Device& device, Tensor& out, const ops::AttentionShape& shape)
       : device_(device),
-        out_(device, out),
+        out_(out),
+        values_(static_cast<std::size_t>(out.count()), 0.0F),
         heads_(static_cast<std::size_t>(shape.heads)),
         size_(static_cast<std::size_t>(shape.head_size)),
         lse_(static_cast<std::size_t>(out.shape()[0]) * heads_,
-             -std::numeric_limits<double>::infinity()) {
-    std::ranges::fill(out_.values(), 0.0f);
-  }
+             -std::numeric_limits<double>::infinity()) {}
 
   void add(const std::vector<std::int32_t>& rows, const HeadRange& heads, const Tensor& out,
            const Tensor& lse) {
-    ops::HostValues outs(device_, out), lses(device_, lse);
+    const std::vector<float> outs = ops::to_host(device_, out), lses = ops::to_host(device_, lse);
     const auto first = static_cast<std::size_t>(heads.first),
                count = static_cast<std::size_t>(heads.count);
     for (std::size_t i = 0; i < rows.size() * count; ++i) {
       const std::size_t at = static_cast<std::size_t>(rows[i / count]) * heads_ + first + i % count;
-      const double more = lses.values()[i], largest = std::max(lse_[at], more);
+      const double more = lses[i], largest = std::max(lse_[at], more);
       const double sum =
           largest + std::log(std::exp(lse_[at] - largest) + std::exp(more - largest));
       const auto old_weight = static_cast<float>(std::exp(lse_[at] - sum)),
                  new_weight = static_cast<float>(std::exp(more - sum));
-      float* to = &out_.values()[at * size_];
-      const float* from = &outs.values()[i * size_];
+      float* to = &values_[at * size_];
+      const float* from = &outs[i * size_];
       for (std::size_t c = 0; c < size_; ++c) to[c] = old_weight * to[c] + new_weight * from[c];
       lse_[at] = sum;
     }
   }
   void store(Tensor* lse) {
-    out_.store();
+    device_.upload(out_, values_);
     if (lse != nullptr) device_.upload(*lse, std::vector<float>(lse_.begin(), lse_.end()));
   }
 
  private:
   ops::Device& device_;
-  ops::HostValues out_;
+  Tensor& out_;
+  std::vector<float> values_;
   std::size_t heads_, size_;
   std::vector<double> lse_;
 };
@@ -260,8 +257,8 @@ void attend(const Ring& ring, const RingInputs& in, const HeadGroup& group, Merg
       const Tensor q = gather_heads(device, in.q, call.rows, group.queries);
       Tensor some = device.empty(q.shape()),
              some_lse = device.empty({std::ssize(call.rows), group.queries.count});
-      const ops::KeyValues kv{keys.keys(), keys.values(), 0, {}, call.blocks};
-      const DropoutOfRows dropout(in.dropout, call.rows, group);
+      const ops::KeyValues kv{keys.keys(), keys.values(), call.blocks};
+      const DropoutOfRows dropout(device, in.dropout, call.rows, group);
       device.attention({q, kv, call.layout, group.shape, ring.precision(), dropout.get()}, some,
                        &some_lse);
       merged.add(call.rows, group.queries, some, some_lse);
@@ -281,7 +278,7 @@ void backward_of_call(const Ring& ring, const RingInputs& in, const HeadGroup& g
   const Tensor q = gathered(in.q), out = gathered(with.out), lse = gathered(with.lse),
                dout = gathered(with.dout);
   Tensor dq = device.empty(q.shape());
-  const DropoutOfRows dropout(in.dropout, call.rows, group);
+  const DropoutOfRows dropout(device, in.dropout, call.rows, group);
   device.attention_backward({q, kv, call.layout, group.shape, ring.precision(), dropout.get()},
                             {out, lse, dout, dq, dk, dv});
   add_heads(device, dq, call.rows, group.queries, with.dq);
@@ -299,8 +296,8 @@ void attend_backward(const Ring& ring, const RingInputs& in, const HeadGroup& gr
     device.fill(dk, 0);  // keys that no own row sees
     device.fill(dv, 0);
     for (const ChunkCall& call : ring.calls(source))
-      backward_of_call(ring, in, group, call, {keys.keys(), keys.values(), 0, {}, call.blocks},
-                       with, dk, dv);
+      backward_of_call(ring, in, group, call, {keys.keys(), keys.values(), call.blocks}, with, dk,
+                       dv);
     // What the ranks before have added, which was on its way meanwhile.
     if (step > 0) {
       gradients.finish();

@@ -66,10 +66,10 @@ Tensor gather_heads(ops::Device& device, const Tensor& x, std::span<const std::i
   if (every_row && heads.whole()) return x;
   Tensor some = device.empty({std::ssize(rows), x.shape()[1] / heads.all * heads.count});
   if (heads.whole()) {
-    device.gather_rows(x, rows, some);
+    device.gather_rows(x, device.indices(rows), some);
   } else {
     Tensor to = by_head(some, heads.count);
-    device.gather_rows(by_head(x, heads.all), rows_of_heads(rows, heads), to);
+    device.gather_rows(by_head(x, heads.all), device.indices(rows_of_heads(rows, heads)), to);
   }
   return some;
 }
@@ -80,15 +80,17 @@ Tensor gather_heads(ops::Device& device, const Tensor& x, const HeadRange& heads
 
 void add_heads(ops::Device& device, const Tensor& some, std::span<const std::int32_t> rows,
                const HeadRange& heads, Tensor& all) {
-  if (heads.whole()) return device.scatter_add_rows(some, rows, all);
+  if (heads.whole()) return device.scatter_add_rows(some, device.indices(rows), all);
   Tensor to = by_head(all, heads.all);
-  device.scatter_add_rows(by_head(some, heads.count), rows_of_heads(rows, heads), to);
+  device.scatter_add_rows(by_head(some, heads.count), device.indices(rows_of_heads(rows, heads)),
+                          to);
 }
 
 void set_heads(ops::Device& device, const Tensor& some, const HeadRange& heads, Tensor& all) {
   if (heads.whole()) return device.copy(some, all);
   Tensor to = by_head(all, heads.all);
-  device.scatter_rows(by_head(some, heads.count), rows_of_heads(all_rows(all), heads), to);
+  device.scatter_rows(by_head(some, heads.count),
+                      device.indices(rows_of_heads(all_rows(all), heads)), to);
 }
 
 }  // namespace troupe::engine::nn

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::engine::nn {
 namespace {
@@ -104,7 +104,7 @@ void RotaryTable::build() {
 
 void RotaryTable::apply(Tensor& x, const ForwardContext& pass, int heads, bool inverse) const {
   if (spec_.original_length == 0)
-    return device_->rope(x, pass.layout.positions, cos_, sin_, heads, inverse);
+    return device_->rope(x, pass.layout.row_positions, cos_, sin_, heads, inverse);
   std::vector<std::int32_t> rows = pass.layout.positions;
   each_length(pass, [&](std::size_t n, std::int64_t length) {
     const auto block = blocks_.find(spec_.frequency_set(length));
@@ -112,7 +112,7 @@ void RotaryTable::apply(Tensor& x, const ForwardContext& pass, int heads, bool i
     for (auto t = pass.layout.offsets[n]; t < pass.layout.offsets[n + 1]; ++t)
       rows[static_cast<std::size_t>(t)] += static_cast<std::int32_t>(block->second.first);
   });
-  device_->rope(x, rows, cos_, sin_, heads, inverse);
+  device_->rope(x, device_->indices(rows), cos_, sin_, heads, inverse);
 }
 
 }  // namespace troupe::engine::nn

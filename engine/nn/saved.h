@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "engine/tensor/tensor.h"
 
 namespace troupe::engine::nn {

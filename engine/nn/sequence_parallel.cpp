@@ -3,9 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/check.h"
-#include "engine/nn/tensor_parallel.h"
-#include "engine/ops/host_values.h"
+#include "engine/base/errors/check.h"
 #include "engine/parallel/shard.h"
 
 namespace troupe::engine::nn {
@@ -15,11 +13,11 @@ parallel::Range rows_of(const ForwardContext& pass, int rank) {
   return parallel::even_range(pass.rows, rank, pass.rows_group->size());
 }
 
-// Numbers of values of the ranks' rows, `each` bytes or values a row.
-std::vector<std::size_t> counts_of(const ForwardContext& pass, std::int64_t each) {
+// Numbers of values of the ranks' rows, `width` a row.
+std::vector<std::size_t> counts_of(const ForwardContext& pass, std::int64_t width) {
   std::vector<std::size_t> counts;
   for (int rank = 0; rank < pass.rows_group->size(); ++rank)
-    counts.push_back(static_cast<std::size_t>(rows_of(pass, rank).size() * each));
+    counts.push_back(static_cast<std::size_t>(rows_of(pass, rank).size() * width));
   return counts;
 }
 
@@ -29,12 +27,7 @@ Tensor gather_rows(const ForwardContext& pass, const Tensor& x, std::string_view
   if (pass.rows_group == nullptr) return x;
   const std::int64_t width = x.shape()[1];
   Tensor all = pass.device.empty({pass.rows, width});
-  ops::HostValues mine(pass.device, x), into(pass.device, all);
-  pass.rows_group
-      ->start_all_gather(std::as_bytes(mine.values()), std::as_writable_bytes(into.values()),
-                         counts_of(pass, width * std::int64_t{sizeof(float)}), what)
-      .wait();
-  into.store();
+  pass.rows_group->start_all_gather(x, all, counts_of(pass, width), what).wait();
   return all;
 }
 
@@ -48,18 +41,16 @@ std::int64_t all_rows(const ForwardContext& pass, const Tensor& x) {
   return pass.rows_group == nullptr ? x.shape()[0] : pass.rows;
 }
 
-Tensor sum_rows(const ForwardContext& pass, parallel::Communicator* tp, Tensor y,
+Tensor sum_rows(const ForwardContext& pass, collectives::TensorGroup* tp, Tensor y,
                 std::string_view what) {
   if (pass.rows_group == nullptr || tp == nullptr) {
-    all_reduce(tp, pass.device, y, what);
+    if (tp != nullptr) tp->all_reduce(y, what);
     return y;
   }
   check(tp == pass.rows_group, "sum_rows: the rows are divided over another group");
   const std::int64_t width = y.shape()[1];
   Tensor own = pass.device.empty({rows_of(pass, tp->rank()).size(), width});
-  ops::HostValues values(pass.device, y), into(pass.device, own);
-  tp->start_reduce_scatter(values.values(), counts_of(pass, width), into.values(), what).wait();
-  into.store();
+  tp->start_reduce_scatter(y, counts_of(pass, width), own, what).wait();
   return own;
 }
 

@@ -19,7 +19,7 @@ Tensor own_rows(const ForwardContext& pass, const Tensor& x);
 std::int64_t all_rows(const ForwardContext& pass, const Tensor& x);
 /// The sum of y [rows, W] over `tp`, in the order of the ranks: all rows, or with pass.rows_group,
 /// which is then the same group, own rows. `tp` nullptr: y itself.
-Tensor sum_rows(const ForwardContext& pass, parallel::Communicator* tp, Tensor y,
+Tensor sum_rows(const ForwardContext& pass, collectives::TensorGroup* tp, Tensor y,
                 std::string_view what);
 
 }  // namespace troupe::engine::nn

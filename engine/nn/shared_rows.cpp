@@ -3,9 +3,8 @@
 namespace troupe::engine::nn {
 namespace {
 
-Tensor gathered(const ForwardContext& pass, const Tensor& from,
-                std::span<const std::int32_t> rows) {
-  Tensor to = pass.device.empty({static_cast<std::int64_t>(rows.size()), from.shape()[1]});
+Tensor gathered(const ForwardContext& pass, const Tensor& from, const ops::Indices& rows) {
+  Tensor to = pass.device.empty({std::ssize(rows.host), from.shape()[1]});
   pass.device.gather_rows(from, rows, to);
   return to;
 }
@@ -18,8 +17,7 @@ Tensor expand_rows(const ForwardContext& pass, const Tensor& x) {
 
 Tensor expand_rows_backward(const ForwardContext& pass, const Tensor& dy) {
   if (pass.shared == nullptr) return dy;
-  Tensor dx =
-      pass.device.empty({static_cast<std::int64_t>(pass.shared->index.size()), dy.shape()[1]});
+  Tensor dx = pass.device.empty({std::ssize(pass.shared->index.host), dy.shape()[1]});
   pass.device.fill(dx, 0);
   pass.device.scatter_add_rows(dy, pass.shared->inverse, dx);
   return dx;
@@ -31,10 +29,11 @@ Tensor unique_rows(const ForwardContext& pass, const Tensor& x) {
 
 Tensor unique_rows_backward(const ForwardContext& pass, const Tensor& dy) {
   if (pass.shared == nullptr) return dy;
-  std::vector<std::int32_t> rows(pass.shared->inverse.size(), -1);  // -1: zeros
-  for (std::size_t row = 0; row < pass.shared->index.size(); ++row)
-    rows[static_cast<std::size_t>(pass.shared->index[row])] = static_cast<std::int32_t>(row);
-  return gathered(pass, dy, rows);
+  const auto& index = pass.shared->index.host;
+  std::vector<std::int32_t> rows(pass.shared->inverse.host.size(), -1);  // -1: zeros
+  for (std::size_t row = 0; row < index.size(); ++row)
+    rows[static_cast<std::size_t>(index[row])] = static_cast<std::int32_t>(row);
+  return gathered(pass, dy, pass.device.indices(rows));
 }
 
 }  // namespace troupe::engine::nn

@@ -13,8 +13,8 @@ namespace troupe::engine::nn {
 
 /// The two index arrays of numpy.unique (return_index, return_inverse).
 struct SharedRows {
-  std::vector<std::int32_t> index;  ///< [U] first row of the layout with each distinct row, rising
-  std::vector<std::int32_t> inverse;  ///< [T] distinct row of each row of the layout
+  ops::Indices index;    ///< [U] first row of the layout with each distinct row, rising
+  ops::Indices inverse;  ///< [T] distinct row of each row of the layout
 };
 
 // Without shared rows, all four functions return their argument.

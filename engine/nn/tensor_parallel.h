@@ -1,21 +1,14 @@
-// Operations of a tensor-parallel group that several modules use: summing partial results, and
-// looking up rows in a table that is split over the ranks.
+// Rows of a table that is split over the ranks of a tensor-parallel group.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
+#include "engine/base/sets/id_sets.h"
 #include "engine/nn/parameters.h"
-#include "engine/parallel/communicator.h"
 
 namespace troupe::engine::nn {
-
-/// Replaces x by its sum over the ranks, the same bits on all of them. `group` nullptr: no effect.
-/// `what` names the tensor in errors.
-void all_reduce(parallel::Communicator* group, ops::Device& device, Tensor& x,
-                std::string_view what);
 
 /// Converts ids of the whole vocabulary to rows of this rank's part of `table`: `elsewhere` for ids
 /// of other parts; negative ids stay. The result lies in `storage`, or is `ids` itself where the
@@ -23,5 +16,9 @@ void all_reduce(parallel::Communicator* group, ops::Device& device, Tensor& x,
 std::span<const std::int32_t> local_rows(const Parameter& table, std::span<const std::int32_t> ids,
                                          std::int32_t elsewhere,
                                          std::vector<std::int32_t>& storage);
+
+/// The columns of this rank's part of the logits that sets of ids of the whole vocabulary keep, for
+/// the rows of a table. Throws Failure for a set that decode_id_set() refuses.
+ops::ColumnMask local_columns(const Parameter& table, const IdSets& sets);
 
 }  // namespace troupe::engine::nn

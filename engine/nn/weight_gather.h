@@ -17,7 +17,7 @@ class WeightGather {
   /// Nothing to wait for.
   WeightGather() = default;
   /// Starts the exchange of `values` [shards.arena_count()]. The arguments outlive this.
-  WeightGather(ops::Device& device, const ArenaShards& shards, const Tensor& values);
+  WeightGather(const ArenaShards& shards, const Tensor& values);
 
   /// Waits for the values before `end`.
   void finish_until(std::int64_t end);

@@ -1,7 +1,7 @@
 // Arrays that several devices read where they lie: received or shared weights.
 #pragma once
 
-#include "engine/base/shared_array.h"
+#include "engine/base/memory/shared_array.h"
 #include "engine/ops/device.h"
 
 namespace troupe::engine::ops {

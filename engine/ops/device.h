@@ -1,6 +1,8 @@
-// Device: the whole porting surface. About 25 fused kernels; a new kind of hardware implements
-// these and nothing else, in a folder of its own. engine/ops/cpu has two devices: the reference
-// (Eigen, plain loops, the test oracle) and the CPU device (own kernels per instruction set).
+// Device: what the engine asks of a kind of hardware, in 56 virtual functions: memory, products,
+// rows, norms, attention, mixtures of experts, the LM head, the optimizer. A new kind implements
+// them in a folder beside engine/ops/cpu, checks shapes with shapes.h, and gets a line in
+// devices/make_device.cpp. engine/ops/cpu has two devices: the reference (Eigen, plain loops, the
+// test oracle) and the CPU device (own kernels per instruction set).
 //
 // Axis letters: T packed rows (tokens), N sequences, D width, H query heads, G key/value heads, K
 // head size, F inner width, V vocabulary. Everything is row-major f32 unless stated otherwise.
@@ -13,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/ops/routing.h"
 #include "engine/ops/types.h"
 #include "engine/tensor/tensor.h"
 
@@ -36,6 +39,11 @@ class Device {
   /// to <- from, of the same count. Between f32 and bf16 it converts: bf16 exactly, f32 to the
   /// nearest bf16, ties to even.
   virtual void copy(const Tensor& from, Tensor& to) = 0;
+  /// Numbers for the kernels, for all calls that read them. By default kernels read the host's.
+  virtual Indices indices(std::span<const std::int32_t> numbers);
+  virtual RowIds row_ids(std::span<const std::uint64_t> ids);
+  /// The layout of a pass; pages of the cache that it reads and writes must hold every position.
+  PreparedLayout prepare(Layout layout, Pages pages = {});
   virtual void synchronize() = 0;
   virtual MemoryUse memory() const = 0;
 
@@ -76,12 +84,11 @@ class Device {
 
   // Rows. rows[i] < 0 gives a row of zeros in gather_rows and is skipped in scatter_rows.
   /// to[i] = from[rows[i]]; `from` is f32 or bf16.
-  virtual void gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) = 0;
+  virtual void gather_rows(const Tensor& from, const Indices& rows, Tensor& to) = 0;
   /// to[rows[i]] = from[i]
-  virtual void scatter_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) = 0;
+  virtual void scatter_rows(const Tensor& from, const Indices& rows, Tensor& to) = 0;
   /// table[rows[i]] += from[i], in the order of i (the gradient of an embedding).
-  virtual void scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows,
-                                Tensor& table) = 0;
+  virtual void scatter_add_rows(const Tensor& from, const Indices& rows, Tensor& table) = 0;
 
   /// y = x * inv_rms * (offset + gain), inv_rms[t] = 1 / sqrt(mean(x[t]^2) + eps) (Zhang & Sennrich
   /// 2019). x, y [T, D], gain [D].
@@ -101,8 +108,8 @@ class Device {
   /// Rotates pairs (i, i + K/2) of every head of x [T, heads*K] in place by the angle of
   /// positions[t]; cos, sin are [P, K/2] tables indexed by position (Su et al. 2021, half-split
   /// layout of the Hugging Face checkpoints). `inverse` rotates by the negative angle (backward).
-  virtual void rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos,
-                    const Tensor& sin, int heads, bool inverse) = 0;
+  virtual void rope(Tensor& x, const Indices& positions, const Tensor& cos, const Tensor& sin,
+                    int heads, bool inverse) = 0;
 
   /// out[t] = softmax(score) v over the keys of its sequence that row t sees, with score =
   /// cap(scale * q[t].k) + slope * (j - p) as `shape` defines. Keys outside a window are not
@@ -128,6 +135,32 @@ class Device {
   virtual void activate_backward(Activation activation, const Tensor& x, const Tensor& dy,
                                  Tensor& dx) = 0;
 
+  // Mixtures of experts.
+  /// Chooses the experts of every token from logits [T, E] and bias [E] or absent, and sorts the
+  /// rows; assigns all tensors of `routes`, which have memory.
+  virtual void route(const Router& how, const Tensor& logits, const Tensor& bias,
+                     Routes& routes) = 0;
+  /// dlogits [T, E] from dweights [T, k], through the weights of the chosen experts.
+  virtual void route_backward(const Router& how, const Tensor& logits, const Routes& routes,
+                              const Tensor& dweights, Tensor& dlogits) = 0;
+  /// rows [M, D]: that of each choice is x[token], x [T, D].
+  virtual void permute(const Tensor& x, const Routes& routes, Tensor& rows) = 0;
+  /// sums[t] = the sum of the rows of token t in ascending order of experts. rows [M, D].
+  virtual void permute_backward(const Tensor& rows, const Routes& routes, Tensor& sums) = 0;
+  /// Rows of expert e of c [M, N] = those of a [M, K] times op(b[e]), or += with `accumulate`.
+  /// `how` is that of gemm(), without transpose_a. b may be packed.
+  virtual void ragged_gemm(const Routes& routes, const Tensor& a, std::span<const Tensor> b,
+                           Tensor& c, Gemm how) = 0;
+  /// Gradient of b[e] of ragged_gemm() with transpose_b: dc^T a over the rows of expert e. dc
+  /// [M, F], a [M, D].
+  virtual void ragged_gradients(const Routes& routes, const Tensor& dc, const Tensor& a,
+                                const RaggedGradients& to, Precision precision) = 0;
+  /// y[t] = sum of weight * output over the experts of token t in ascending order, plus that of the
+  /// shared expert. y [T, D].
+  virtual void combine(const Combination& in, Tensor& y) = 0;
+  virtual void combine_backward(const Combination& in, const Tensor& dy,
+                                const CombinationGradients& to) = 0;
+
   /// Fused LM head with z of weight.hidden as HeadScale defines: logp[t] = z[targets[t]] - lse[t]
   /// and entropy[t] = lse - sum_v p_v z_v. Logits are computed block by block and discarded, unless
   /// they are kept.
@@ -142,9 +175,15 @@ class Device {
   /// with the same bits. Generation stores them.
   virtual void scale_logits(Tensor& logits, const HeadScale& scale) = 0;
   /// logp of targets [M] from stored logits [M, V] (generation), bit-identical to head(). A special
-  /// target gives logp 0; its lse is still computed.
-  virtual void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets,
-                             float inv_temperature, Tensor& logp, Tensor& lse) = 0;
+  /// target gives logp 0; its lse is still computed. `columns` as in HeadInputs.
+  virtual void token_logprob(const Tensor& logits, const Indices& targets, float inv_temperature,
+                             Tensor& logp, Tensor& lse, const ColumnMask* columns = nullptr) = 0;
+
+  /// Samples a token of each row of logits [M, V] (generation), with its logp and lse as
+  /// token_logprob() computes them. A device may sample rows itself that are not `processed` and
+  /// whose logits are finite, with the tokens of the host's sampler; it leaves others to that. By
+  /// default the host samples all. Throws what the host's sampler threw for the first such row.
+  virtual void sample(const Tensor& logits, const SamplingRows& rows, const SamplingOutputs& out);
 
   // The optimizer, over flat ranges of one arena.
   virtual void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) = 0;

@@ -2,17 +2,16 @@
 
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/ops/cpu/host_buffer.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::engine::ops {
 
 HostValues::HostValues(Device& device, Tensor x) : device_(device), tensor_(std::move(x)) {
   device_.synchronize();
   const auto count = static_cast<std::size_t>(tensor_.count());
-  const auto* host = cpu::host_buffer(tensor_);
+  std::byte* const host = tensor_ ? tensor_.buffer()->host_pointer() : nullptr;
   if (host != nullptr && tensor_.dtype() == DType::f32) {
-    values_ = {reinterpret_cast<float*>(host->data() + tensor_.offset_bytes()), count};
+    values_ = {reinterpret_cast<float*>(host + tensor_.offset_bytes()), count};
     return;
   }
   copy_.resize(count);

@@ -1,4 +1,4 @@
-// HostValues: the values of a tensor in host memory, for communication.
+// HostValues: the values of a tensor in host memory, for messages and files.
 #pragma once
 
 #include <span>

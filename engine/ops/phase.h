@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "engine/base/spans.h"
+#include "engine/base/text/spans.h"
 #include "engine/ops/device.h"
 
 namespace troupe::engine::ops {

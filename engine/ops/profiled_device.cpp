@@ -30,7 +30,7 @@ std::string shapes_of(Operands operands) {
   return text;
 }
 
-using Rows = std::span<const std::int32_t>;
+using Rows = const Indices&;
 using In = const Tensor&;
 
 /// Each function gives the name, the operands, the work of products, and the forwarded call.
@@ -63,6 +63,8 @@ class ProfiledDevice final : public Device, public SpanSource {
     moved("copy", {&from, &to}, [&] { to_->copy(from, to); });
   }
   MemoryUse memory() const override { return to_->memory(); }
+  Indices indices(std::span<const std::int32_t> numbers) override { return to_->indices(numbers); }
+  RowIds row_ids(std::span<const std::uint64_t> ids) override { return to_->row_ids(ids); }
   void synchronize() override {
     moved("synchronize", {}, [&] { to_->synchronize(); });
   }
@@ -176,6 +178,44 @@ class ProfiledDevice final : public Device, public SpanSource {
           [&] { to_->activate_backward(activation, x, dy, dx); });
   }
 
+  void route(const Router& how, In logits, In bias, Routes& routes) override {
+    moved("route", {&logits, &routes.weights}, [&] { to_->route(how, logits, bias, routes); });
+  }
+  void route_backward(const Router& how, In logits, const Routes& routes, In dweights,
+                      Tensor& dlogits) override {
+    moved("route_backward", {&logits, &dweights, &dlogits},
+          [&] { to_->route_backward(how, logits, routes, dweights, dlogits); });
+  }
+  void permute(In x, const Routes& routes, Tensor& rows) override {
+    moved("permute", {&rows, &rows}, [&] { to_->permute(x, routes, rows); });
+  }
+  void permute_backward(In rows, const Routes& routes, Tensor& sums) override {
+    moved("permute_backward", {&rows, &sums}, [&] { to_->permute_backward(rows, routes, sums); });
+  }
+  // The bytes are those of one expert's matrix: which experts have rows, only the device knows.
+  void ragged_gemm(const Routes& routes, In a, std::span<const Tensor> b, Tensor& c,
+                   Gemm how) override {
+    computed(
+        "ragged_gemm", {&a, &b.front(), &c}, [&] { return gemm_work(a, b.front(), c, how); },
+        [&] { to_->ragged_gemm(routes, a, b, c, how); });
+  }
+  void ragged_gradients(const Routes& routes, In dc, In a, const RaggedGradients& to,
+                        Precision precision) override {
+    computed(
+        "ragged_gradients", {&dc, &a, &to.sums.front()},
+        [&] {
+          return gemm_work(dc, a, to.sums.front(), {.transpose_a = true, .precision = precision});
+        },
+        [&] { to_->ragged_gradients(routes, dc, a, to, precision); });
+  }
+  void combine(const Combination& in, Tensor& y) override {
+    moved("combine", {&in.outputs, in.shared, &y}, [&] { to_->combine(in, y); });
+  }
+  void combine_backward(const Combination& in, In dy, const CombinationGradients& to) override {
+    moved("combine_backward", {&in.outputs, &dy, &to.outputs, to.shared},
+          [&] { to_->combine_backward(in, dy, to); });
+  }
+
   void head(const HeadInputs& in, const HeadOutputs& out) override {
     computed(
         "head", {&in.hidden, &in.weight}, [&] { return head_work(in); },
@@ -199,10 +239,13 @@ class ProfiledDevice final : public Device, public SpanSource {
   void scale_logits(Tensor& logits, const HeadScale& scale) override {
     moved("scale_logits", {&logits, &logits}, [&] { to_->scale_logits(logits, scale); });
   }
-  void token_logprob(In logits, Rows targets, float inv_temperature, Tensor& logp,
-                     Tensor& lse) override {
+  void token_logprob(In logits, Rows targets, float inv_temperature, Tensor& logp, Tensor& lse,
+                     const ColumnMask* columns) override {
     moved("token_logprob", {&logits, &logp, &lse},
-          [&] { to_->token_logprob(logits, targets, inv_temperature, logp, lse); });
+          [&] { to_->token_logprob(logits, targets, inv_temperature, logp, lse, columns); });
+  }
+  void sample(In logits, const SamplingRows& rows, const SamplingOutputs& out) override {
+    moved("sample", {&logits, out.logp, out.lse}, [&] { to_->sample(logits, rows, out); });
   }
 
   void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override {

@@ -53,16 +53,16 @@ Work attention_with(double products, double queries, double keys, const Attentio
           .bf16 = in.precision == Precision::bf16};
 }
 
-double rows_with_target(std::span<const std::int32_t> targets) {
+double rows_with_target(const Indices& targets) {
   return static_cast<double>(
-      std::ranges::count_if(targets, [](std::int32_t target) { return target != no_target; }));
+      std::ranges::count_if(targets.host, [](std::int32_t target) { return target != no_target; }));
 }
 
 /// Floating-point operations of one product over the vocabulary.
-double one_product(const Tensor& weight, std::span<const std::int32_t> targets) {
+double one_product(const Tensor& weight, const Indices& targets) {
   return 2 * rows_with_target(targets) * static_cast<double>(weight.count());
 }
-double adapter_product(const HeadAdapter* adapter, std::span<const std::int32_t> targets) {
+double adapter_product(const HeadAdapter* adapter, const Indices& targets) {
   return adapter && adapter->up ? one_product(adapter->up, targets) : 0;
 }
 

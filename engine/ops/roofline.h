@@ -2,7 +2,7 @@
 // and the measured peak rates of a device, with which a profile compares them.
 #pragma once
 
-#include "engine/base/spans.h"
+#include "engine/base/text/spans.h"
 #include "engine/ops/device.h"
 
 namespace troupe::engine::ops {

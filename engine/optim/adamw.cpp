@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "engine/nn/gradients.h"
 #include "engine/parallel/all_reduce.h"
 
@@ -97,7 +97,7 @@ std::string AdamW::first_nonfinite() {
 
 Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& config, Gradients after,
                                   nn::WeightGather* gather) {
-  check(config.beta1 >= 0 && config.beta1 < 1 && config.beta2 >= 0 && config.beta2 < 1,
+  check(std::ranges::all_of(config.betas, [](double beta) { return beta >= 0 && beta < 1; }),
         "AdamW: betas must lie in [0, 1)");
   check(config.eps >= 0 && config.weight_decay >= 0 && config.max_grad_norm >= 0,
         "AdamW: eps, weight_decay, max_grad_norm must be >= 0");
@@ -116,13 +116,14 @@ Result<AdamW::Report> AdamW::step(double learning_rate, const AdamWConfig& confi
         static_cast<float>(double{clip_factor(norm, config.max_grad_norm)} / scale));
   if (reader_) reader_->wait_for_all();  // replicas send values that others of this rank's replace
   if (shards_) {
-    nn::WeightGather started(parameters_.device(), *shards_, parameters_.values());
-    if (gather == nullptr || config.bf16_weights)
+    nn::WeightGather started(*shards_, parameters_.values());
+    if (gather == nullptr || config.weights == nn::WeightType::bf16)
       started.finish();
     else
       *gather = std::move(started);
   }
-  if (config.bf16_weights && parameters_.values().dtype() == DType::f32) round_weights(config.seed);
+  if (config.weights == nn::WeightType::bf16 && parameters_.values().dtype() == DType::f32)
+    round_weights(config.seed);
   for (const auto& parameter : parameters_.all())
     parameter.state->unset = after == Gradients::cleared && parameter.state->assigned_by_gemm;
   return Report{norm};
@@ -150,8 +151,8 @@ void AdamW::apply(double learning_rate, const AdamWConfig& config, Gradients aft
   auto& device = parameters_.device();
   for (const Range& range : ranges(after)) {
     const ops::AdamW how{.learning_rate = learning_rate,
-                         .beta1 = config.beta1,
-                         .beta2 = config.beta2,
+                         .beta1 = config.betas[0],
+                         .beta2 = config.betas[1],
                          .eps = config.eps,
                          .weight_decay = range.decays ? config.weight_decay : 0,
                          .step = steps_,

@@ -3,13 +3,15 @@
 // gradients and moments are f32 or bf16; an update is computed in f32.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/fields.h"
 #include "engine/nn/arena_reader.h"
 #include "engine/nn/arena_shards.h"
 #include "engine/nn/parameters.h"
@@ -19,19 +21,29 @@
 namespace troupe::engine::optim {
 
 struct AdamWConfig {
-  double beta1 = 0.9, beta2 = 0.999;
+  std::array<double, 2> betas{0.9, 0.999};
   double eps = 1e-8;
   double weight_decay = 0;   ///< on matrices; vectors (norm gains, biases) never decay
   double max_grad_norm = 1;  ///< 0: no clipping
-  /// Weights stored in f32 become values of bf16 after each update, rounded stochastically, as
-  /// weights stored in bf16 always do.
-  bool bf16_weights = false;
+  /// bf16: weights stored in f32 become values of bf16 after each update, rounded stochastically,
+  /// as weights stored in bf16 always do.
+  nn::WeightType weights = nn::WeightType::f32;
   std::uint64_t seed = 0;  ///< of stochastic rounding
   /// The gradients are those of the loss times this (train::LossScale); 0: of the loss itself. A
   /// gradient that is not finite is then an overflow and not an error.
   double loss_scale = 0;
   /// Share of the former average in the moving average of the weights (keep_average()).
   double ema_decay = 0;
+
+  /// Those that a run has once for each model that it trains.
+  static void each_field(auto& self, auto&& field) {
+    field("betas", self.betas, from_0_below_1, "AdamW betas");
+    field("eps", self.eps, above_0, "AdamW epsilon");
+    field("weight_decay", self.weight_decay, at_least_0,
+          "decoupled weight decay of matrices; vectors are never decayed");
+    field("max_grad_norm", self.max_grad_norm, at_least_0,
+          "clip the global gradient norm to this; 0: no clipping");
+  }
 };
 
 class AdamW {
@@ -60,8 +72,8 @@ class AdamW {
   /// Gradients::cleared the gradients count as 0 afterwards, also after an error: they are cleared
   /// in the same pass over memory or marked unset (nn::GradientState). `gather` receives the
   /// exchange of the weights between the shards' replicas, which the caller waits for before it
-  /// reads weights (nullptr: step() waits; with bf16_weights it always does). Of weights in bf16
-  /// two buckets are in flight at a time.
+  /// reads weights (nullptr: step() waits; with WeightType::bf16 it always does). Of weights in
+  /// bf16 two buckets are in flight at a time.
   Result<Report> step(double learning_rate, const AdamWConfig& config,
                       Gradients after = Gradients::kept, nn::WeightGather* gather = nullptr);
   void zero_grad();

@@ -4,13 +4,13 @@
 #include <cmath>
 #include <numbers>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::optim {
 namespace {
 
-double part(std::int64_t done, std::int64_t of) {
-  return static_cast<double>(done) / static_cast<double>(std::max<std::int64_t>(1, of));
+double part(double done, double of) {
+  return done / std::max(1.0, of);
 }
 double half_cosine(double progress) {
   return 0.5 * (1 + std::cos(std::numbers::pi * progress));
@@ -38,12 +38,13 @@ Result<> check_ratio(std::string_view name, double ratio) {
 
 }  // namespace
 
-double Schedule::operator()(std::int64_t updates_done) const {
-  const auto& [total, warmup, start, floor, decay_steps, style] = options_;
+double Schedule::operator()(double updates_done) const {
+  const auto& [total_steps, warmup, start, floor, decay_steps, style] = options_;
+  const double total = static_cast<double>(total_steps), last = static_cast<double>(decay_steps);
   // The factor is constant after the end; transformers' cosine would rise again.
   const bool ends = total > 0 && kind_ != ScheduleKind::constant;
-  const std::int64_t step = ends ? std::min(updates_done, total) : updates_done;
-  if (step < warmup) return with_floor(part(step, warmup), start);
+  const double step = ends ? std::min(updates_done, total) : updates_done;
+  if (step < warmup) return with_floor(step / warmup, start);
   switch (kind_) {
     case ScheduleKind::constant:
       return 1;
@@ -53,13 +54,12 @@ double Schedule::operator()(std::int64_t updates_done) const {
       return with_floor(half_cosine(part(step - warmup, total - warmup)), floor);
     case ScheduleKind::inverse_sqrt: {
       if (ends && updates_done > total) return floor;
-      const double timescale = static_cast<double>(warmup > 0 ? warmup : 10000);
-      const double passed = static_cast<double>(step - warmup);
-      return std::max(floor, 1 / std::sqrt((passed + timescale) / timescale));
+      const double timescale = warmup > 0 ? warmup : 10000;
+      return std::max(floor, 1 / std::sqrt((step - warmup + timescale) / timescale));
     }
     case ScheduleKind::wsd: {
-      const std::int64_t stable = total - decay_steps;
-      return step < stable ? 1 : with_floor(decay(style, part(step - stable, decay_steps)), floor);
+      const double stable = total - last;
+      return step < stable ? 1 : with_floor(decay(style, part(step - stable, last)), floor);
     }
   }
   return 1;
@@ -70,7 +70,7 @@ Result<Schedule> Schedule::create(ScheduleKind kind, const ScheduleOptions& opti
   ScheduleOptions with = options;
   const bool ends =
       kind == ScheduleKind::linear || kind == ScheduleKind::cosine || kind == ScheduleKind::wsd;
-  if (with.warmup_steps < 0)
+  if (!(with.warmup_steps >= 0))
     return fail(Errc::usage, cat("train.warmup_steps must be >= 0, found ", with.warmup_steps));
   if (ends && with.total_steps < 1)
     return fail(Errc::usage,
@@ -82,7 +82,8 @@ Result<Schedule> Schedule::create(ScheduleKind kind, const ScheduleOptions& opti
     return fail(Errc::usage,
                 "the schedule constant has no minimum learning rate; use another schedule");
   if (kind == ScheduleKind::wsd) {
-    const std::int64_t room = std::max<std::int64_t>(0, with.total_steps - with.warmup_steps);
+    const auto room = static_cast<std::int64_t>(
+        std::max(0.0, static_cast<double>(with.total_steps) - with.warmup_steps));
     if (with.decay_steps == 0)
       with.decay_steps = std::min(std::max<std::int64_t>(1, with.total_steps / 10), room);
     if (with.decay_steps < 0 || with.decay_steps > room)

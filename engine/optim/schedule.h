@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::engine::optim {
 
@@ -23,10 +23,10 @@ struct ScheduleOptions {
   /// Updates until the end of the decay, after which the factor is min_ratio. 0: never ends, for
   /// constant and inverse_sqrt only.
   std::int64_t total_steps = 0;
-  std::int64_t warmup_steps = 0;  ///< linear warm-up: factor 1 at this update
-  double warmup_start = 0;        ///< factor at update 0 of the warm-up
-  double min_ratio = 0;           ///< least factor after the warm-up
-  std::int64_t decay_steps = 0;   ///< wsd: length of the final decay; 0: a tenth of the run
+  double warmup_steps = 0;       ///< linear warm-up: factor 1 at this update, also between two
+  double warmup_start = 0;       ///< factor at update 0 of the warm-up
+  double min_ratio = 0;          ///< least factor after the warm-up
+  std::int64_t decay_steps = 0;  ///< wsd: length of the final decay; 0: a tenth of the run
   DecayStyle decay_style = DecayStyle::cosine;  ///< of wsd
 };
 
@@ -43,8 +43,9 @@ class Schedule {
   /// the run, a ratio outside [0, 1].
   static Result<Schedule> create(ScheduleKind kind, const ScheduleOptions& options);
 
-  /// Factor on the learning rate of the update after `updates_done` updates, in [0, 1].
-  double operator()(std::int64_t updates_done) const;
+  /// Factor on the learning rate of the update after `updates_done` updates, in [0, 1]. Where
+  /// batches grow, `updates_done` may be samples divided by those of a full batch.
+  double operator()(double updates_done) const;
   ScheduleKind kind() const { return kind_; }
 
  private:

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::parallel {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "engine/parallel/one_rank.h"
 
 namespace troupe::engine::parallel {

@@ -7,7 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/fields.h"
 #include "engine/parallel/communicator.h"
 
 namespace troupe::engine::parallel {
@@ -29,6 +30,18 @@ struct Grid {
   AxisOrder order = AxisOrder::tp_cp_dp_pp;
   int ranks() const { return dp * tp * pp * cp; }
   bool operator==(const Grid&) const = default;
+
+  static void each_field(auto& self, auto&& field) {
+    field("tp", self.tp, troupe::Range{1, 1024}, "tensor-parallel size");
+    field("dp", self.dp, troupe::Range{1, 1024}, "data-parallel size");
+    field("pp", self.pp, troupe::Range{1, 1024},
+          "number of pipeline stages, which divide the layers");
+    field("cp", self.cp, troupe::Range{1, 1024},
+          "context-parallel size: ranks that divide the tokens of every micro-batch");
+    field("order", self.order,
+          "numbers of the ranks, the axis that varies fastest first: tp-cp-dp-pp, neighbours sum "
+          "gradients; tp-cp-pp-dp, neighbours are stages; results are the same");
+  }
 };
 /// "dp 2 x tp 4"; pp and cp follow where they are above 1: "dp 2 x tp 4 x pp 3"
 std::string to_string(const Grid& grid);

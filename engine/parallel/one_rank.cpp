@@ -4,9 +4,9 @@
 #include <deque>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/text/text.h"
 #include "engine/parallel/blocks.h"
 
 namespace troupe::engine::parallel {

@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::parallel {
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "engine/base/spans.h"
+#include "engine/base/text/spans.h"
 #include "engine/parallel/communicator.h"
 
 namespace troupe::engine::parallel {

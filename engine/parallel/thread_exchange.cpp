@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/parallel/blocks.h"
 
 namespace troupe::engine::parallel {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "engine/parallel/blocks.h"
 #include "engine/parallel/thread_ranks.h"
 

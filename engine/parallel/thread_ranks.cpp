@@ -6,11 +6,11 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/error.h"
-#include "engine/base/progress.h"
-#include "engine/base/rank_wait.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/hangs/rank_wait.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/progress.h"
 
 namespace troupe::engine::parallel {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::serving {
 

@@ -21,11 +21,12 @@ std::vector<float> pooled_values(models::Decoder& decoder, ops::Precision precis
     layout.offsets.push_back(layout.offsets.back() + length);
   }
   ops::Device& device = decoder.device();
-  const nn::ForwardContext pass{device, layout, precision, nullptr, {}, nullptr};
+  const ops::PreparedLayout prepared = device.prepare(std::move(layout));
+  const nn::ForwardContext pass{.device = device, .layout = prepared, .precision = precision};
   const Tensor hidden = generate::forward_pass(decoder, batch.tokens, pass);
   return generate::LastStage(decoder, "pooled values").values<float>([&] {
     Tensor chosen = device.empty({std::ssize(batch.rows), decoder.spec().width});
-    device.gather_rows(hidden, batch.rows, chosen);
+    device.gather_rows(hidden, device.indices(batch.rows), chosen);
     if (decoder.spec().labels == 0) return ops::to_host(device, chosen);
     return ops::to_host(device, decoder.score().forward(chosen));
   });

@@ -5,10 +5,10 @@
 #include <thread>
 #include <utility>
 
-#include "engine/base/log.h"
-#include "engine/base/progress.h"
-#include "engine/base/text.h"
-#include "engine/base/thread_with_blocked_signals.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/progress.h"
+#include "engine/base/threads/thread_with_blocked_signals.h"
 #include "engine/serving/fair_queue.h"
 
 namespace troupe::engine::serving {
@@ -29,8 +29,7 @@ struct Waiting {
 
 class PoolingService::Loop {
  public:
-  Loop(models::Decoder& decoder, ops::Precision precision, ServiceLimits limits, OtherRanks* others)
-      : decoder_(decoder), precision_(precision), limits_(limits), others_(others) {
+  Loop(Engine& engine, ServiceLimits limits) : engine_(engine), limits_(limits) {
     thread_ = thread_with_blocked_signals("pooling", [this] { run(); });
   }
 
@@ -57,10 +56,8 @@ class PoolingService::Loop {
   void pool_batch();
   std::vector<float> values_of_batch();
 
-  models::Decoder& decoder_;
-  ops::Precision precision_;
+  Engine& engine_;
   ServiceLimits limits_;
-  OtherRanks* others_;
   std::vector<Waiting> batch_, dropped_;  // used by the thread of the loop only
 
   mutable std::mutex mutex_;  // of what follows
@@ -135,8 +132,7 @@ void PoolingService::Loop::end_dropped_jobs() {
 std::vector<float> PoolingService::Loop::values_of_batch() {
   PoolingBatch batch;
   for (const Waiting& each : batch_) batch.add(each.job.tokens, each.job.every_token);
-  if (others_ != nullptr) others_->pool(batch);
-  return pooled_values(decoder_, precision_, batch);
+  return engine_.pool(batch);
 }
 
 void PoolingService::Loop::pool_batch() {
@@ -144,30 +140,27 @@ void PoolingService::Loop::pool_batch() {
   try {
     values = values_of_batch();
   } catch (const Failure& failure) {
-    if (others_ != nullptr) others_->abort(failure.what());
     values = fail(failure);
   } catch (const std::exception& problem) {
     log_error(cat("a pass of the pooling service: ", problem.what()));
-    if (others_ != nullptr) others_->abort(problem.what());
     values = fail(Errc::internal, "the texts could not be scored; see the server's log");
   }
-  const models::DecoderSpec& spec = decoder_.spec();
-  const std::int64_t columns = spec.labels == 0 ? spec.width : spec.labels;
-  std::int64_t at = 0;
+  std::int64_t at = 0, rows = 0;
+  for (const Waiting& each : batch_) rows += each.job.rows();
+  const std::int64_t columns = values ? std::ssize(*values) / rows : 0;
   for (Waiting& each : std::exchange(batch_, {})) {
     if (!values) {
       each.job.on_end(fail(values));
       continue;
     }
-    const std::int64_t count = columns * (each.job.every_token ? std::ssize(each.job.tokens) : 1);
+    const std::int64_t count = columns * each.job.rows();
     each.job.on_end(std::vector<float>(values->begin() + at, values->begin() + at + count));
     at += count;
   }
 }
 
-PoolingService::PoolingService(models::Decoder& decoder, ops::Precision precision,
-                               ServiceLimits limits, OtherRanks* others)
-    : loop_(std::make_unique<Loop>(decoder, precision, limits, others)) {
+PoolingService::PoolingService(Engine& engine, ServiceLimits limits)
+    : loop_(std::make_unique<Loop>(engine, limits)) {
 }
 
 PoolingService::~PoolingService() {

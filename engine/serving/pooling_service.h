@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/models/decoder.h"
-#include "engine/serving/generation_service.h"
+#include "engine/serving/generation_thread.h"
 
 namespace troupe::engine::serving {
 
@@ -26,14 +26,14 @@ struct PoolingJob {
   /// Whether somebody still waits for the values; nullptr: always. Asked in the service's thread
   /// before the job starts, which then ends with Errc::cancelled.
   std::function<bool()> wanted = nullptr;
+
+  std::int64_t rows() const { return every_token ? std::ssize(tokens) : 1; }
 };
 
 class PoolingService {
  public:
-  /// Starts the thread. `decoder` and `others` must outlive the service, and no one else may use
-  /// them. `others`: the ranks that share the decoder; nullptr: none.
-  PoolingService(models::Decoder& decoder, ops::Precision precision, ServiceLimits limits,
-                 OtherRanks* others = nullptr);
+  /// Starts the thread, which alone uses the engine from then on. `engine` outlives it.
+  PoolingService(Engine& engine, ServiceLimits limits);
   ~PoolingService();  ///< stop()
   PoolingService(const PoolingService&) = delete;
   PoolingService& operator=(const PoolingService&) = delete;

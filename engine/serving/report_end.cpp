@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "engine/base/environment_error.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::serving {
 
@@ -27,6 +27,7 @@ std::optional<Error> contained(const std::function<void()>& callback) {
 }
 
 void report_end(const Job& job, Result<generate::Generation> result) {
+  if (!job.on_end) return;
   auto thrown = contained([&] { job.on_end(std::move(result)); });
   if (!thrown) return;
   thrown = contained([&] { job.on_end(fail(*thrown)); });

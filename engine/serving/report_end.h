@@ -1,12 +1,12 @@
-// The callbacks of a job of the generation service: what they throw ends this job and no other.
+// The callbacks of a job of an engine: what they throw ends this job and no other.
 #pragma once
 
 #include <exception>
 #include <functional>
 #include <optional>
 
-#include "engine/base/error.h"
-#include "engine/serving/generation_service.h"
+#include "engine/base/errors/error.h"
+#include "engine/serving/engine.h"
 
 namespace troupe::engine::serving {
 
@@ -18,8 +18,8 @@ Error error_of(const std::exception& problem);
 /// that is not meant for clients is logged instead.
 std::optional<Error> contained(const std::function<void()>& callback);
 
-/// Calls on_end, and again with the error if that has thrown, so that somebody answers. Does not
-/// throw.
+/// Calls on_end, if there is one, and again with the error if that has thrown, so that somebody
+/// answers. Does not throw.
 void report_end(const Job& job, Result<generate::Generation> result);
 
 }  // namespace troupe::engine::serving

@@ -1,7 +1,7 @@
 #include "engine/tensor/tensor.h"
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe {
 

@@ -50,6 +50,8 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   std::size_t bytes() const { return bytes_; }
+  /// Where the host reads and writes the block; nullptr: in no memory of the host.
+  virtual std::byte* host_pointer() const { return nullptr; }
 
  private:
   std::size_t bytes_;

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <map>
 
-#include "engine/base/file.h"
-#include "engine/base/file_names.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/files/file_names.h"
+#include "engine/base/text/text.h"
 #include "engine/jinja/interpreter.h"
 #include "engine/jinja/statement_parser.h"
 

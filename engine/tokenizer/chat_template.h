@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/json.h"
 #include "engine/tokenizer/template_tokens.h"
 
 namespace troupe::engine::tokenizer {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

@@ -1,7 +1,7 @@
 #include "engine/tokenizer/prompt_type_file.h"
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

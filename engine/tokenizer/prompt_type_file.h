@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/tokenizer/prompt_slots.h"
 
 namespace troupe::engine::tokenizer {

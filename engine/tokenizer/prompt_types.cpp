@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/prompt_slots.h"
 #include "engine/tokenizer/prompt_type_file.h"
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

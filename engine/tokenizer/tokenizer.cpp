@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/base/cancellation.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
+#include "engine/base/threads/cancellation.h"
 #include "engine/tokenizer/base/growth.h"
 #include "engine/tokenizer/formats/tokenizer_file.h"
 #include "engine/tokenizer/pipeline/pipeline.h"

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/tokenizer/base/vocabulary.h"
 #include "engine/tokenizer/decoders/decoder.h"
 #include "engine/tokenizer/formats/transformers5.h"

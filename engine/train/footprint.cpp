@@ -39,20 +39,30 @@ std::int64_t attention(const models::DecoderSpec& spec, const Widths& of,
     sum += 2 * (spec.latent->query_rank + spec.latent->key_rank + 1);
     outputs += of.heads * spec.value_size();
   }
-  if (spec.head_norms) sum += of.queries + of.keys + of.heads + of.kv_heads;
+  if (spec.head_norms || spec.rotated_head_norms)
+    sum += of.queries + of.keys + of.heads + of.kv_heads;
   if (spec.width_norms) sum += of.queries + of.keys + 2;
-  return recomputed.attention ? sum : sum + outputs;
+  return recomputed.has(nn::Recompute::attention) ? sum : sum + outputs;
 }
 
 std::int64_t mlp(const models::DecoderSpec& spec, const Widths& of,
                  const nn::Recomputed& recomputed) {
-  return of.inner * ((spec.gated ? 2 : 1) + (recomputed.activation ? 0 : 1));
+  return of.inner * ((spec.gated ? 2 : 1) + (recomputed.has(nn::Recompute::activation) ? 0 : 1));
+}
+
+// Rows of the chosen experts with their inner activations and outputs, routes, and a shared expert.
+std::int64_t mixture(const models::ExpertsSpec& experts, const Widths& of,
+                     const nn::Recomputed& recomputed) {
+  const std::int64_t chosen = experts.router.chosen,
+                     inner = recomputed.has(nn::Recompute::activation) ? 2 : 3;
+  return experts.router.experts + chosen * (4 + 2 * of.hidden + inner * experts.inner) +
+         inner * experts.shared_inner + (experts.shared_gate ? of.hidden + 1 : 0);
 }
 
 // The norms of a layer with their outputs, and the inputs of its parts.
 std::int64_t around(const models::DecoderSpec& spec, const Widths& of,
                     const nn::Recomputed& recomputed) {
-  const std::int64_t before = of.norm + (recomputed.norm ? 0 : of.hidden);
+  const std::int64_t before = of.norm + (recomputed.has(nn::Recompute::norm) ? 0 : of.hidden);
   switch (spec.norm_placement) {
     case NormPlacement::before:
       return 2 * before;
@@ -62,13 +72,18 @@ std::int64_t around(const models::DecoderSpec& spec, const Widths& of,
       return 2 * (before + of.norm);
     case NormPlacement::shared:
       return before;
+    case NormPlacement::parallel:
+      return 2 * before - of.residual;  // both norms have one input
   }
   return 0;
 }
 
 std::int64_t layer(const models::DecoderSpec& spec, const Widths& of,
-                   const nn::Recomputed& recomputed) {
-  return around(spec, of, recomputed) + attention(spec, of, recomputed) + mlp(spec, of, recomputed);
+                   const nn::Recomputed& recomputed, std::size_t index) {
+  return around(spec, of, recomputed) + attention(spec, of, recomputed) +
+         (spec.has_experts(static_cast<std::int64_t>(index))
+              ? mixture(*spec.experts, of, recomputed)
+              : mlp(spec, of, recomputed));
 }
 
 /// Floats of a stage's layers for one token.
@@ -79,12 +94,12 @@ struct LayerFloats {
 
 LayerFloats layers(const models::DecoderSpec& spec, const Widths& of,
                    const nn::Recomputed& recomputed) {
-  const std::int64_t each = layer(spec, of, recomputed);
   LayerFloats out;
   std::int64_t largest = 0, last = 0;  // recomputed at once; what the layers after them keep
   for (const auto& group : nn::layer_groups(
            recomputed, static_cast<std::size_t>(std::max<std::int64_t>(0, spec.layers)))) {
-    const std::int64_t whole = static_cast<std::int64_t>(group.end - group.begin) * each;
+    std::int64_t whole = 0;
+    for (std::size_t i = group.begin; i < group.end; ++i) whole += layer(spec, of, recomputed, i);
     out.kept += group.recomputed ? of.residual : whole;
     if (group.recomputed) largest = std::max(largest, whole);
     last = group.recomputed ? 0 : whole;
@@ -103,7 +118,9 @@ std::int64_t floats_per_word(ops::Precision precision) {
 // half.
 std::int64_t packed(const models::DecoderSpec& spec, const Widths& of, std::int64_t tokens,
                     ops::Precision precision) {
-  const std::int64_t widest = std::max({of.inner, of.queries, of.hidden});
+  const std::int64_t widest =
+      std::max({of.inner, of.queries, of.hidden,
+                spec.experts ? std::max(spec.experts->inner, spec.experts->shared_inner) : 0});
   const std::int64_t projected =
       spec.latent ? spec.latent->query_rank + spec.latent->key_rank + spec.latent->rotary
                   : of.queries + 2 * of.keys;
@@ -167,9 +184,11 @@ Footprint footprint(const models::DecoderSpec& spec, const nn::Recomputed& recom
   // last hidden states, of the layer's output and of its inner activations, and the activations of
   // recomputed layers.
   std::int64_t temporary = 4 * of.hidden + of.inner;
+  if (spec.experts)  // gradients of the experts' rows, outputs and inner activations
+    temporary += spec.experts->router.chosen * (2 * of.hidden + spec.experts->inner);
   temporary += layers(spec, of, recomputed).again;
-  if (recomputed.activation) temporary += of.inner;
-  if (recomputed.norm) temporary += of.hidden;
+  if (recomputed.has(nn::Recompute::activation)) temporary += of.inner;
+  if (recomputed.has(nn::Recompute::norm)) temporary += of.hidden;
   out.passing = bytes(tokens * temporary);
   // The head returns its memory before the backward pass of the layers.
   const std::int64_t in_head = head(spec, of, tokens, grads_known, precision),

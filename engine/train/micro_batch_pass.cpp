@@ -1,8 +1,9 @@
 #include "engine/train/micro_batch_pass.h"
 
-#include "engine/base/check.h"
+#include <algorithm>
+
+#include "engine/base/errors/check.h"
 #include "engine/ops/phase.h"
-#include "engine/train/shared_prefixes.h"
 
 namespace troupe::engine::train {
 namespace {
@@ -14,7 +15,11 @@ std::optional<nn::SharedRows> shared_of(const models::Decoder& model, const data
   if (options.dropout || !options.share_prefixes) return std::nullopt;
   if (model.rows_group() != nullptr) return std::nullopt;
   if (model.context() != nullptr && model.context()->ring) return std::nullopt;
-  return shared_prefixes(part, model.spec());
+  auto shared = shared_prefixes(part, model.spec());
+  if (!shared) return shared;
+  for (ops::Indices* rows : {&shared->index, &shared->inverse})
+    *rows = model.device().indices(rows->host);
+  return shared;
 }
 
 std::optional<nn::ContextPart> context_of(const models::Decoder& model, const ops::Layout& layout,
@@ -28,28 +33,58 @@ std::optional<nn::Dropout> dropout_of(const models::Decoder& model, const data::
                                       const ops::Layout& layout, const nn::ContextPart* context,
                                       const std::optional<PassDropout>& how) {
   if (!how) return std::nullopt;
-  nn::Dropout out{how->key,        row_ids(part, layout), how->hidden, how->attention,
-                  how->hidden_key, how->attention_key,    {},          {}};
+  ops::Device& device = model.device();
+  std::vector<std::uint64_t> ids = row_ids(part, layout);
+  nn::Dropout out{.key = how->key,
+                  .hidden = how->hidden,
+                  .attention = how->attention,
+                  .hidden_key = how->hidden_key,
+                  .attention_key = how->attention_key};
   if (how->attention > 0)
-    out.attention_rows =
-        context && context->groups->ring ? row_ids(part, context->ring_layout) : out.rows;
-  if (context) out.rows = nn::own_values<std::uint64_t>(*context, out.rows);
-  if (how->hidden > 0) out.hidden_rows = out.rows;
-  if (const auto* group = model.rows_group(); group != nullptr && how->hidden > 0) {
-    const auto [begin, end] =
-        parallel::even_range(std::ssize(out.rows), group->rank(), group->size());
-    out.hidden_rows.assign(out.rows.begin() + begin, out.rows.begin() + end);
-  }
+    out.attention_rows = device.row_ids(
+        context && context->groups->ring ? row_ids(part, context->ring_layout) : ids);
+  if (context) ids = nn::own_values<std::uint64_t>(*context, ids);
+  out.rows = device.row_ids(ids);
+  if (how->hidden == 0) return out;
+  parallel::Range own{0, std::ssize(ids)};
+  if (const auto* group = model.rows_group())
+    own = parallel::even_range(std::ssize(ids), group->rank(), group->size());
+  out.hidden_rows = device.row_ids(std::span(ids).subspan(static_cast<std::size_t>(own.begin),
+                                                          static_cast<std::size_t>(own.size())));
   return out;
 }
 
 }  // namespace
 
+std::optional<nn::SharedRows> shared_prefixes(const data::Experience& part,
+                                              const models::DecoderSpec& spec) {
+  if (spec.keys_depend_on_length()) return std::nullopt;
+  nn::SharedRows rows;
+  rows.inverse.host.reserve(part.tokens.size());
+  for (std::size_t n = 0; n + 1 < part.offsets.size(); ++n) {
+    const auto begin = part.tokens.begin() + part.offsets[n],
+               end = part.tokens.begin() + part.offsets[n + 1];
+    const auto before = part.tokens.begin() + part.offsets[n == 0 ? 0 : n - 1];
+    const auto shared = n == 0 ? 0 : std::mismatch(begin, end, before, begin).first - begin;
+    for (std::ptrdiff_t i = 0; i < shared; ++i)
+      rows.inverse.host.push_back(
+          rows.inverse.host[static_cast<std::size_t>(before - part.tokens.begin() + i)]);
+    for (std::ptrdiff_t i = shared; i < end - begin; ++i) {
+      rows.inverse.host.push_back(static_cast<std::int32_t>(rows.index.host.size()));
+      rows.index.host.push_back(static_cast<std::int32_t>(begin - part.tokens.begin() + i));
+    }
+  }
+  if (8 * (rows.inverse.host.size() - rows.index.host.size()) < rows.inverse.host.size() ||
+      rows.inverse.host.empty())
+    return std::nullopt;
+  return rows;
+}
+
 MicroBatchPass::MicroBatchPass(models::Decoder& model, const data::Experience& part,
                                const loss::Needs& needs, const PassOptions& options)
     : model_(model),
       part_(part),
-      layout_(layout_of(part)),
+      layout_(model.device().prepare(layout_of(part))),
       shared_(shared_of(model, part, options)),
       context_(context_of(model, layout_, shared_)),
       dropout_(dropout_of(model, part, layout_, context_ ? &*context_ : nullptr, options.dropout)),
@@ -57,7 +92,6 @@ MicroBatchPass::MicroBatchPass(models::Decoder& model, const data::Experience& p
             layout_,
             options.precision,
             nullptr,
-            {},
             dropout_ ? &*dropout_ : nullptr,
             {},
             options.recomputed},
@@ -80,7 +114,7 @@ std::int64_t MicroBatchPass::rows() const {
   if (const auto* group = pass_.rows_group)
     return parallel::even_range(pass_.rows, group->rank(), group->size()).size();
   if (context_) return context_->own().size();
-  return shared_ ? std::ssize(shared_->index) : std::ssize(part_.tokens);
+  return shared_ ? std::ssize(shared_->index.host) : std::ssize(part_.tokens);
 }
 
 Tensor MicroBatchPass::forward(const Tensor& input, std::size_t chunk) {

@@ -8,17 +8,25 @@
 
 #include "engine/data/experience.h"
 #include "engine/models/decoder.h"
+#include "engine/models/spec.h"
 #include "engine/nn/context_part.h"
 #include "engine/nn/offload.h"
+#include "engine/nn/shared_rows.h"
 #include "engine/train/output_head.h"
 #include "engine/train/scoring.h"
 
 namespace troupe::engine::train {
 
+/// The distinct rows of `part`. Absent where fewer than an eighth of the rows would be saved, since
+/// the copies for attention cost time and memory, and for models whose rows depend on the length of
+/// their sequence.
+std::optional<nn::SharedRows> shared_prefixes(const data::Experience& part,
+                                              const models::DecoderSpec& spec);
+
 struct PassOptions {
   ops::Precision precision = ops::Precision::f32;
   nn::Recomputed recomputed = {};
-  bool share_prefixes = false;                ///< shared_prefixes.h
+  bool share_prefixes = false;                ///< shared_prefixes()
   std::optional<PassDropout> dropout;         ///< absent: none
   nn::Offload* offload = nullptr;             ///< of saved activations; nullptr: none
   bool every_token = false;                   ///< OutputHeadOptions::every_token
@@ -54,7 +62,7 @@ class MicroBatchPass {
 
   models::Decoder& model_;
   const data::Experience& part_;
-  ops::Layout layout_;
+  ops::PreparedLayout layout_;
   std::optional<nn::SharedRows> shared_;
   std::optional<nn::ContextPart> context_;
   std::optional<nn::Dropout> dropout_;

@@ -65,7 +65,7 @@ class Stages {
       passes.backward = [this](std::size_t i, std::size_t chunk, const Tensor& dy) {
         return backward(scheduled_[i], chunk, dy);
       };
-    run_stages(model_.device(), {*model_.pp(), *model_.pp_gradients()}, passes);
+    run_stages(model_.device(), {*model_.pp_tensors(), *model_.pp_gradients()}, passes);
     call_loss_until(batch_.parts.size());
   }
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "engine/ops/phase.h"
 #include "engine/ops/temperature.h"
 #include "engine/parallel/all_reduce.h"
@@ -12,7 +12,7 @@ namespace troupe::engine::train {
 namespace {
 
 bool needs_logits(const loss::Needs& needs) {
-  return needs.logp || needs.entropy || needs.collision;
+  return needs.logp || needs.entropy || needs.whole_entropy || needs.collision;
 }
 bool reads_score_head(const loss::Needs& needs) {
   return needs.scores && needs.candidates.empty();
@@ -41,6 +41,7 @@ std::vector<std::vector<float>*> HeadOutputs::columns(const loss::Needs& needs,
   std::vector<std::vector<float>*> all;
   if (needs.logp) all.push_back(&logp);
   if (needs.entropy) all.push_back(&entropy);
+  if (needs.whole_entropy) all.push_back(&whole_entropy);
   if (needs.collision) all.push_back(&collision);
   for (auto& column : scores) all.push_back(&column);
   return all;
@@ -79,8 +80,11 @@ OutputHead::OutputHead(const models::Decoder& model, const data::Experience& bat
       inv_temperature_(ops::inverse_temperature(needs.temperature)) {
   value_or_throw(check_needs(model.spec(), needs));
   if (needs_logits(needs)) logprob_rows_ = rows_read_at(loss::ReadAt::before, 1);
-  for (const auto token : logprob_rows_.tokens)
+  for (const auto token : logprob_rows_.tokens) {
     logprob_rows_.targets.push_back(batch.tokens[static_cast<std::size_t>(token)]);
+    if (!batch.sampling_mask.empty())
+      logprob_rows_.masks.push_back(batch.sampling_mask[static_cast<std::size_t>(token)]);
+  }
   if (!needs.scores) return;
   score_rows_ = rows_read_at(needs.scores_at, std::max<std::size_t>(1, needs.candidates.size()));
   for (std::size_t i = 0; i < score_rows_.tokens.size(); ++i)
@@ -109,10 +113,14 @@ OutputHead::GatheredRows OutputHead::rows_read_at(loss::ReadAt at, std::size_t c
   return rows;
 }
 
+nn::HeadTargets OutputHead::targets_of(const GatheredRows& rows) const {
+  return {rows.targets, inv_temperature_, options_.precision, &rows.masks, needs_.whole_entropy};
+}
+
 void OutputHead::gather(const Tensor& hidden, GatheredRows& rows) const {
   rows.hidden =
       model_.device().empty({static_cast<std::int64_t>(rows.rows.size()), hidden.shape()[1]});
-  model_.device().gather_rows(hidden, rows.rows, rows.hidden);
+  model_.device().gather_rows(hidden, model_.device().indices(rows.rows), rows.hidden);
 }
 
 std::vector<float> OutputHead::column(const GatheredRows& rows, const std::vector<float>& values,
@@ -139,30 +147,31 @@ OutputHead::Upstream OutputHead::upstream(const loss::ValueAndGrads& grads) cons
 void OutputHead::forward_logprobs(const Tensor& hidden, HeadOutputs& out,
                                   const loss::ValueAndGrads* known) {
   ops::Device& device = model_.device();
-  std::vector<float> logp, entropy, collision;
+  std::vector<float> logp, entropy, whole_entropy, collision;
   if (!logprob_rows_.rows.empty()) {
     gather(hidden, logprob_rows_);
     const nn::Head& head = model_.head();
     if (known) {
       const Upstream up = upstream(*known);
-      auto both =
-          head.forward_backward(logprob_rows_.hidden, logprob_rows_.targets, inv_temperature_,
-                                options_.precision, up.dlogp, up.dentropy, needs_.entropy);
+      auto both = head.forward_backward(logprob_rows_.hidden, targets_of(logprob_rows_), up.dlogp,
+                                        up.dentropy, needs_.entropy);
       logprob_rows_.scores = both.scores;
       logprob_rows_.dhidden = both.dhidden;
     } else {
-      logprob_rows_.scores =
-          head.forward(logprob_rows_.hidden, logprob_rows_.targets, inv_temperature_,
-                       options_.precision, needs_.entropy, options_.backward);
+      logprob_rows_.scores = head.forward(logprob_rows_.hidden, targets_of(logprob_rows_),
+                                          needs_.entropy, options_.backward);
     }
     logp = ops::to_host(device, logprob_rows_.scores.logp);
     if (needs_.entropy) entropy = ops::to_host(device, logprob_rows_.scores.entropy);
+    if (needs_.whole_entropy)
+      whole_entropy = ops::to_host(device, logprob_rows_.scores.whole_entropy);
     if (needs_.collision)
-      collision = head.collision(logprob_rows_.hidden, logprob_rows_.targets, inv_temperature_,
-                                 options_.precision, logprob_rows_.scores);
+      collision =
+          head.collision(logprob_rows_.hidden, targets_of(logprob_rows_), logprob_rows_.scores);
   }
   if (needs_.logp) out.logp = column(logprob_rows_, logp, 0, 1);
   if (needs_.entropy) out.entropy = column(logprob_rows_, entropy, 0, 1);
+  if (needs_.whole_entropy) out.whole_entropy = column(logprob_rows_, whole_entropy, 0, 1);
   if (needs_.collision) out.collision = column(logprob_rows_, collision, 0, 1);
 }
 
@@ -174,9 +183,8 @@ void OutputHead::forward_scores(const Tensor& hidden, HeadOutputs& out) {
     if (reads_score_head(needs_)) {
       values = ops::to_host(device, model_.score().forward(score_rows_.hidden));
     } else {
-      score_rows_.scores =
-          model_.head().forward(score_rows_.hidden, score_rows_.targets, inv_temperature_,
-                                options_.precision, false, options_.backward);
+      score_rows_.scores = model_.head().forward(score_rows_.hidden, targets_of(score_rows_), false,
+                                                 options_.backward);
       values = ops::to_host(device, score_rows_.scores.logp);
     }
   }
@@ -205,8 +213,8 @@ HeadOutputs OutputHead::forward(const Tensor& hidden, const loss::ValueAndGrads*
 Tensor OutputHead::logprobs_backward(const loss::ValueAndGrads& grads) const {
   if (logprob_rows_.dhidden) return logprob_rows_.dhidden;
   const Upstream up = upstream(grads);
-  return model_.head().backward(logprob_rows_.hidden, logprob_rows_.targets, inv_temperature_,
-                                options_.precision, logprob_rows_.scores, up.dlogp, up.dentropy);
+  return model_.head().backward(logprob_rows_.hidden, targets_of(logprob_rows_),
+                                logprob_rows_.scores, up.dlogp, up.dentropy);
 }
 
 Tensor OutputHead::scores_backward(const loss::ValueAndGrads& grads) const {
@@ -217,8 +225,7 @@ Tensor OutputHead::scores_backward(const loss::ValueAndGrads& grads) const {
   if (reads_score_head(needs_))
     return model_.score().backward(score_rows_.hidden,
                                    ops::from_host(device, {tokens, labels}, values));
-  return model_.head().backward(score_rows_.hidden, score_rows_.targets, inv_temperature_,
-                                options_.precision, score_rows_.scores,
+  return model_.head().backward(score_rows_.hidden, targets_of(score_rows_), score_rows_.scores,
                                 ops::from_host(device, {tokens * labels}, values), Tensor());
 }
 
@@ -230,9 +237,10 @@ Tensor OutputHead::backward(const loss::ValueAndGrads& grads) const {
   ops::in_phase(device, "head_backward", [&] {
     device.fill(dhidden, 0);
     if (!logprob_rows_.rows.empty())
-      device.scatter_add_rows(logprobs_backward(grads), logprob_rows_.rows, dhidden);
+      device.scatter_add_rows(logprobs_backward(grads), device.indices(logprob_rows_.rows),
+                              dhidden);
     if (!score_rows_.rows.empty())
-      device.scatter_add_rows(scores_backward(grads), score_rows_.rows, dhidden);
+      device.scatter_add_rows(scores_backward(grads), device.indices(score_rows_.rows), dhidden);
   });
   return dhidden;
 }

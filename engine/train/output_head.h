@@ -15,10 +15,10 @@ namespace troupe::engine::train {
 /// Outputs of the heads, [T] each: 0 at tokens that are not read, empty where not requested.
 /// `scores` has one column per label or candidate.
 struct HeadOutputs {
-  std::vector<float> logp, entropy, collision;
+  std::vector<float> logp, entropy, whole_entropy, collision;
   std::vector<std::vector<float>> scores;
 
-  loss::Outputs outputs() const { return {logp, entropy, collision, scores}; }
+  loss::Outputs outputs() const { return {logp, entropy, collision, scores, whole_entropy}; }
   /// The columns that `needs` requests, in a fixed order; creates those of scores.
   std::vector<std::vector<float>*> columns(const loss::Needs& needs,
                                            const models::DecoderSpec& spec);
@@ -59,6 +59,7 @@ class OutputHead {
   /// Rows of the hidden states: one per token, or one per token and candidate.
   struct GatheredRows {
     std::vector<std::int32_t> tokens, rows, targets;
+    IdSets masks;            ///< of the targets, or empty (nn::HeadTargets)
     Tensor hidden;           ///< [M, D]
     nn::TokenScores scores;  ///< [M], of the language head
     Tensor dhidden;          ///< [M, D] where the gradients were known
@@ -66,6 +67,7 @@ class OutputHead {
   GatheredRows rows_read_at(loss::ReadAt at, std::size_t copies);
   /// Fills in the outputs of tokens whose rows other ranks have.
   void share_outputs(HeadOutputs& out) const;
+  nn::HeadTargets targets_of(const GatheredRows& rows) const;
   void gather(const Tensor& hidden, GatheredRows& rows) const;
   /// Scatters column `first` of values [tokens, stride] to the tokens of the batch.
   std::vector<float> column(const GatheredRows& rows, const std::vector<float>& values,

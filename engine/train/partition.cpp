@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "engine/parallel/all_reduce.h"
 
 namespace troupe::engine::train {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/nn/gradients.h"
 
 namespace troupe::engine::train {
@@ -65,7 +65,7 @@ void ReplicaExchange::sum_parts() {
   const nn::Parameter* table = parameters.find("model.embed_tokens.weight");
   if (model_.pp() != nullptr && spec.tied && spec.labels == 0 && (stage.first() || stage.last()) &&
       table->grad)
-    nn::sum_tied_gradient(model_.device(), *table, *model_.pp());
+    nn::sum_tied_gradient(model_.device(), *table, *model_.pp_tensors());
   nn::all_reduce_gradients(parameters, model_.tp(), nullptr);
 }
 

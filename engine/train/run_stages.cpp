@@ -1,14 +1,12 @@
 #include "engine/train/run_stages.h"
 
 #include <deque>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
-#include "engine/ops/host_values.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "engine/parallel/pipeline.h"
 
 namespace troupe::engine::train {
@@ -16,34 +14,28 @@ namespace {
 
 using parallel::PipelineWork;
 
-// Messages on their way in one direction, which keep their values until they were received.
+// Messages on their way in one direction.
 class Sent {
  public:
-  Sent(parallel::Communicator& group, std::size_t most) : group_(group), most_(most) {}
+  Sent(collectives::TensorGroup& group, std::size_t most) : group_(group), most_(most) {}
 
-  void send(ops::Device& device, const Tensor& x, int to, const std::string& what) {
+  void send(const Tensor& x, int to, const std::string& what) {
     if (messages_.size() == most_) wait_for_first();
-    auto& message = messages_.emplace_back();
-    message.values = std::make_unique<ops::HostValues>(device, x);
-    message.pending = group_.start_send(std::as_bytes(message.values->values()), to, what);
+    messages_.push_back(group_.start_send(x, to, what));
   }
   void wait() {
     while (!messages_.empty()) wait_for_first();
   }
 
  private:
-  struct Message {
-    std::unique_ptr<ops::HostValues> values;  // outlives `pending`
-    parallel::Pending pending;
-  };
   void wait_for_first() {
-    messages_.front().pending.wait();
+    messages_.front().wait();
     messages_.pop_front();
   }
 
-  parallel::Communicator& group_;
+  collectives::TensorGroup& group_;
   std::size_t most_;
-  std::deque<Message> messages_;
+  std::deque<collectives::Pending> messages_;
 };
 
 class StageRun {
@@ -89,8 +81,7 @@ class StageRun {
         output_ = passes_.forward(i, chunk, std::exchange(received_, {}));
         break;
       case PipelineWork::send_activations:
-        activations_.send(device_, std::exchange(output_, {}), after(),
-                          name("activations", i, own));
+        activations_.send(std::exchange(output_, {}), after(), name("activations", i, own));
         break;
       case PipelineWork::receive_gradients:
         received_ =
@@ -101,7 +92,7 @@ class StageRun {
         output_ = passes_.backward(i, chunk, std::exchange(received_, {}));
         break;
       case PipelineWork::send_gradients:
-        gradients_.send(device_, std::exchange(output_, {}), before(),
+        gradients_.send(std::exchange(output_, {}), before(),
                         name("gradients of activations", i, own));
         break;
     }
@@ -112,14 +103,12 @@ class StageRun {
   }
   // Calls meanwhile() while the message is on its way.
   template <class Work>
-  Tensor receive(std::size_t micro_batch, parallel::Communicator& group, int from,
+  Tensor receive(std::size_t micro_batch, collectives::TensorGroup& group, int from,
                  const std::string& what, Work meanwhile) {
-    const Tensor x = device_.empty({passes_.rows[micro_batch], passes_.width});
-    ops::HostValues host(device_, x);
-    auto message = group.start_receive(std::as_writable_bytes(host.values()), from, what);
+    Tensor x = device_.empty({passes_.rows[micro_batch], passes_.width});
+    auto message = group.start_receive(x, from, what);
     meanwhile();
     message.wait();
-    host.store();
     return x;
   }
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <span>
 
+#include "engine/collectives/tensor_group.h"
 #include "engine/ops/device.h"
-#include "engine/parallel/communicator.h"
 
 namespace troupe::engine::train {
 
@@ -30,7 +30,7 @@ struct StagePasses {
 /// The ranks of the stages: activations and their gradients are sent in groups of their own where
 /// both go from one rank to the same other one (two stages of several chunks).
 struct StageGroups {
-  parallel::Communicator &activations, &gradients;
+  collectives::TensorGroup &activations, &gradients;
 };
 
 /// Runs the passes of this rank's stage: one forward, one backward. Collective over the groups,

@@ -3,7 +3,7 @@
 #include <span>
 #include <utility>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "engine/ops/phase.h"
 #include "engine/train/micro_batches.h"
 #include "engine/train/partition.h"

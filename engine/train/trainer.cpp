@@ -4,17 +4,25 @@
 #include <exception>
 #include <numeric>
 
-#include "engine/base/check.h"
-#include "engine/base/log.h"
-#include "engine/base/random.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/log/log.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
+#include "engine/ops/device.h"
 #include "engine/ops/phase.h"
 #include "engine/parallel/all_reduce.h"
 #include "engine/train/micro_batches.h"
 #include "engine/train/partition.h"
-#include "engine/train/zero_gradients.h"
 
 namespace troupe::engine::train {
 namespace {
+
+constexpr std::size_t named = 5;
+
+// In f64 the square of a nonzero f32 value is not zero.
+bool has_zero_gradient(const nn::Parameters& parameters, const nn::Parameter& parameter) {
+  return parameters.device().sum_of_squares(parameter.grad) == 0;
+}
 
 // Gradients of a loss whose gradients do not depend on the outputs.
 std::optional<loss::ValueAndGrads> input_independent_grads(const loss::AnyLoss& loss,
@@ -100,6 +108,38 @@ std::vector<std::uint32_t> numbers_of(const models::Decoder& model) {
 
 }  // namespace
 
+std::vector<std::string> zero_gradient_names(const nn::Parameters& parameters,
+                                             const nn::ArenaShards* shards) {
+  std::vector<std::string> names;
+  if (shards != nullptr) {
+    const auto nonzero = nn::nonzero_gradients(parameters.trained(), *shards);
+    for (std::size_t i = 0; i < nonzero.size(); ++i)
+      if (!nonzero[i]) names.push_back(parameters.trained().all()[i].name);
+    return names;
+  }
+  for (const auto& parameter : parameters.trained().all())
+    if (has_zero_gradient(parameters, parameter)) names.push_back(parameter.name);
+  return names;
+}
+
+std::string zero_gradient_warning(const nn::Parameters& parameters, std::int64_t step,
+                                  const nn::ArenaShards* shards) {
+  if (step != 1 && step != 10) return "";
+  auto names = zero_gradient_names(parameters, shards);
+  if (names.size() == parameters.trained().all().size()) return "";  // no tensor has a gradient
+  if (step == 1)
+    std::erase_if(names, [&](const std::string& name) {
+      const auto* parameter = parameters.find(name);
+      return parameter != nullptr && parameter->adapter;
+    });
+  if (names.empty()) return "";
+  const std::size_t count = names.size();
+  if (count > named) names.resize(named);
+  return cat("step ", step, ": ", count, count == 1 ? " tensor has" : " tensors have",
+             " a gradient of exactly 0 and ", count == 1 ? "does" : "do",
+             " not learn: ", join(names, ", "), count > named ? ", ..." : "");
+}
+
 Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
                  const parallel::Mesh* mesh)
     : model_(std::move(model)),
@@ -108,7 +148,7 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
       optimizer_(model_->parameters(), model_->tp(),
                  shards_of(*model_, options_.shard_optimizer ? replicas_of(mesh) : nullptr,
                            options_.bucket_values),
-                 model_->pp(), options_.bf16_moments ? DType::bf16 : DType::f32),
+                 model_->pp(), nn::stored(options_.moments)),
       exchange_(*model_, replicas_of(mesh), optimizer_.shards(), options_.overlap,
                 options_.bucket_values) {
   check(model_->tp() == (mesh && mesh->grid().tp > 1 ? &mesh->tp() : nullptr) &&
@@ -116,7 +156,7 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
             model_->cp() == (mesh && mesh->grid().cp > 1 ? &mesh->cp() : nullptr),
         "Trainer: the model belongs to another mesh");
   if (model_->pp() != nullptr) optimizer_.set_numbers(numbers_of(*model_));
-  if (options_.precision == ops::Precision::f16) loss_scale_.emplace(options_.loss_scale);
+  if (options_.dtype == ops::Precision::f16) loss_scale_.emplace(options_.loss_scale);
   if (options_.optimizer.ema_decay > 0) optimizer_.keep_average();
   if (!options_.offload.empty()) offload_ = std::make_unique<nn::Offload>(options_.offload);
 }
@@ -130,7 +170,7 @@ Trainer::~Trainer() {
 }
 
 PassOptions Trainer::passes() const {
-  return {.precision = options_.precision,
+  return {.precision = options_.dtype,
           .recomputed = options_.recomputed,
           .share_prefixes = options_.share_prefixes,
           .dropout = dropout(),
@@ -255,7 +295,7 @@ loss::ValueAndGrads Trainer::scaled(loss::ValueAndGrads grads) const {
 }
 
 ScoringOptions Trainer::scoring(double temperature) const {
-  return {.precision = options_.precision,
+  return {.precision = options_.dtype,
           .micro_batch_tokens = options_.micro_batch_tokens,
           .temperature = temperature};
 }
@@ -271,7 +311,7 @@ std::optional<PassDropout> Trainer::dropout() const {
   const auto key_of = [&](std::string_view what) {
     return key(uniform_below(~std::uint64_t{0}, options_.optimizer.seed, stream_of(what), 0));
   };
-  return PassDropout{key(options_.seed), hidden, attention, key_of("hidden dropout"),
+  return PassDropout{key(options_.adapter_seed), hidden, attention, key_of("hidden dropout"),
                      key_of("attention dropout")};
 }
 
@@ -288,6 +328,20 @@ std::vector<float> Trainer::logprobs(const data::Experience& batch, double tempe
 std::vector<float> Trainer::scores(const data::Experience& batch, loss::ReadAt at,
                                    const std::vector<std::int32_t>& candidates) {
   return train::scores(model(), batch, at, candidates, scoring(1), dp_);
+}
+
+TrainerState Trainer::state() const {
+  TrainerState out{.updates = optimizer_.steps(), .loss_scale = {}};
+  if (loss_scale_) out.loss_scale = loss_scale_->state();
+  return out;
+}
+
+void Trainer::load_state(const TrainerState& state, const Tensor& average) {
+  optimizer_.set_steps(state.updates);
+  if (loss_scale_ && state.loss_scale) loss_scale_->restore(*state.loss_scale);
+  if (!optimizer_.average()) return;
+  if (average) return optimizer_.restore_average(average);
+  optimizer_.keep_average();
 }
 
 }  // namespace troupe::engine::train

@@ -10,25 +10,40 @@
 #include "engine/data/experience.h"
 #include "engine/loss/loss.h"
 #include "engine/models/decoder.h"
+#include "engine/nn/arena_shards.h"
+#include "engine/nn/parameters.h"
 #include "engine/optim/adamw.h"
 #include "engine/parallel/grid.h"
 #include "engine/train/loss_scale.h"
 #include "engine/train/micro_batch_pass.h"
 #include "engine/train/replica_exchange.h"
 #include "engine/train/scoring.h"
+#include "engine/train/trainer_state.h"
 
 namespace troupe::engine::train {
 
+/// Names of the trained tensors whose gradient is exactly 0 on this rank. `shards`: the replicas
+/// that each have a part of the summed gradients (nullptr: this rank has all); collective.
+std::vector<std::string> zero_gradient_names(const nn::Parameters& parameters,
+                                             const nn::ArenaShards* shards = nullptr);
+
+/// Warning before update `step` (from 1): at the first and the tenth update, names the tensors
+/// without a gradient where others have one; otherwise "". The first update skips adapters: one of
+/// their two factors starts at 0, and so does the gradient of the other.
+std::string zero_gradient_warning(const nn::Parameters& parameters, std::int64_t step,
+                                  const nn::ArenaShards* shards = nullptr);
+
+/// The keys of `train` that determine updates are in each_...field() and nowhere else.
 struct TrainerOptions {
-  ops::Precision precision = ops::Precision::f32;
+  ops::Precision dtype = ops::Precision::f32;
   std::int32_t micro_batch_tokens = 8192;  ///< tokens per pass; affects memory, not results
   optim::AdamWConfig optimizer;
-  /// Affects memory, not results; the defaults cost little time.
-  nn::Recomputed recomputed = {.activation = true, .norm = true};
-  /// Compute the rows of a shared prefix once (shared_prefixes.h). Gradients are then the same sums
+  /// Affects memory, not results; the defaults cost about a hundredth of a step's time.
+  nn::Recomputed recomputed = {.kinds = {nn::Recompute::activation, nn::Recompute::norm}};
+  /// Compute the rows of a shared prefix once (shared_prefixes). Gradients are then the same sums
   /// in another order, which depends on the micro-batches; without it no bit does.
   bool share_prefixes = false;
-  std::uint64_t seed = 0;  ///< of the adapter's dropout
+  std::uint64_t adapter_seed = 0;  ///< of its dropout
   /// Probabilities that weights of attention and values of the hidden states (nn/hidden_dropout.h)
   /// are dropped in the passes of forward_backward(); keyed by optimizer.seed.
   double attention_dropout = 0, hidden_dropout = 0;
@@ -42,10 +57,48 @@ struct TrainerOptions {
   Overlap overlap = Overlap::none;
   /// Values that replicas exchange in one operation: affects time and memory, not results.
   std::int64_t bucket_values = nn::ArenaShards::bucket_values;
-  /// Store the moments in bf16 (optim::AdamW).
-  bool bf16_moments = false;
-  /// Of the losses, with precision f16.
-  LossScaleConfig loss_scale = {};
+  /// Of the model that is created for the trainer, and has no adapter.
+  nn::StateType gradients = nn::StateType::f32;
+  nn::StateType moments = nn::StateType::f32;
+  LossScaleConfig loss_scale = {};  ///< with dtype f16
+
+  nn::ValueTypes types() const { return {stored(optimizer.weights), stored(gradients)}; }
+
+  static void each_pass_field(auto& self, auto&& field) {
+    field("micro_batch_tokens", self.micro_batch_tokens, Range{1, 1 << 30},
+          "tokens per forward and backward pass; trades memory for speed, never changes the loss");
+    nn::Recomputed::each_field(self.recomputed, field);
+    field("offload", self.offload,
+          "directory on a disk to which the saved activations are written until the backward pass "
+          "reads them; empty: they stay in memory");
+    field("attention_dropout", self.attention_dropout, from_0_below_1,
+          "probability that a weight of attention is dropped in training passes");
+    field("hidden_dropout", self.hidden_dropout, from_0_below_1,
+          "probability that a value of the embeddings, or of what attention and MLP add to the "
+          "hidden states, is dropped in training passes");
+    field("share_prefixes", self.share_prefixes,
+          "compute common prefixes of neighbouring sequences once (the prompt of a group or a "
+          "pair), for less time and memory; losses keep their bits, gradients are summed in "
+          "another order that depends on train.micro_batch_tokens");
+  }
+  static void each_type_field(auto& self, auto&& field) {
+    field("dtype", self.dtype,
+          "data type of matrix products; sums are f32, and so are weights, gradients and optimizer "
+          "state by default; f16: with train.loss_scale");
+    LossScaleConfig::each_field(self.loss_scale, field);
+    field("weights", self.optimizer.weights,
+          "type of the trained weights; bf16: 2 bytes, rounded stochastically after each update; "
+          "split: bf16 and a 16-bit residual, together the 4 bytes of f32, with train.dtype: bf16");
+    field("gradients", self.gradients,
+          "type of the gradients; bf16: 2 bytes, rounded to the nearest value after each "
+          "micro-batch; an adapter's are f32");
+    field("moments", self.moments,
+          "type of AdamW's two moments; bf16: half of their memory, rounded stochastically after "
+          "each update");
+    field("ema_decay", self.optimizer.ema_decay, from_0_below_1,
+          "keep an exponential moving average of the weights, of which each update keeps this "
+          "share; saved as the model directory ema/ of a checkpoint; 0: none");
+  }
 };
 
 /// Result of a forward and backward pass over a whole batch.
@@ -87,7 +140,13 @@ class Trainer {
   std::vector<float> scores(const data::Experience& batch, loss::ReadAt at,
                             const std::vector<std::int32_t>& candidates);
 
-  /// Of precision f16; nullptr: losses are not scaled.
+  /// What a checkpoint stores besides weights, moments and their average.
+  TrainerState state() const;
+  /// Restores it after weights and moments. `average` [parameters.trained().count()], in f32: that
+  /// of a checkpoint; absent: an average that is kept starts from the restored weights.
+  void load_state(const TrainerState& state, const Tensor& average = {});
+
+  /// With dtype f16; nullptr: losses are not scaled.
   LossScale* loss_scale() { return loss_scale_ ? &*loss_scale_ : nullptr; }
   /// Number of updates over the whole run, without those that were skipped.
   std::uint64_t version() const { return static_cast<std::uint64_t>(optimizer_.steps()); }

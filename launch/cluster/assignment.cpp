@@ -1,7 +1,7 @@
 #include "launch/cluster/assignment.h"
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/resolve.h"
 
 namespace troupe::launch::cluster {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/parallel/grid.h"
 #include "launch/config/run_config.h"
 #include "launch/recipes/role.h"

@@ -1,14 +1,14 @@
 #include "launch/cluster/cluster_file.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <string_view>
 #include <type_traits>
 
-#include "engine/base/file.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "launch/config/schema.h"
 #include "launch/config/yaml.h"
 #include "launch/recipes/recipes.h"
@@ -66,11 +66,8 @@ class Reader {
 
   void size(const config::YamlNode& node, const std::string& key, int max, int& into) {
     const std::string& text = node.text;
-    const char* end = text.data() + text.size();
-    int value = 0;
-    const auto read = std::from_chars(text.data(), end, value);
-    const bool number = node.kind == Kind::scalar && read.ptr == end && read.ec == std::errc();
-    if (number && value >= 1 && value <= max) {
+    const int value = node.kind == Kind::scalar ? parse_number<int>(text).value_or(0) : 0;
+    if (value >= 1 && value <= max) {
       into = value;
       return;
     }
@@ -97,13 +94,12 @@ class Reader {
     }
     if (!named)
       problem(node, cat("a group needs the key role: ", join(recipes::role_list(), ", ")));
-    spec.grid = recipes::grid_of(spec.parallel);
     // Each axis has at most 1024 ranks.
     const config::ParallelConfig& axes = spec.parallel;
-    const std::int64_t ranks = axes.tp * axes.dp * axes.pp * axes.cp;
+    const std::int64_t ranks = std::int64_t{axes.tp} * axes.dp * axes.pp * axes.cp;
     if (ranks > max_ranks)
-      problem(node, cat("parallel: a group has at most ", max_ranks, " ranks, ",
-                        to_string(spec.grid), " are ", ranks));
+      problem(node, cat("parallel: a group has at most ", max_ranks, " ranks, ", to_string(axes),
+                        " are ", ranks));
     groups_.push_back(std::move(spec));
   }
 
@@ -128,7 +124,7 @@ class Reader {
           node, cat("parallel: expected a map with tp, dp and pp, found ", to_string(node.kind)));
     for (const auto& [key, value] : node.members) {
       config::ParallelConfig& p = into.parallel;
-      const std::map<std::string, std::int64_t*> axes{
+      const std::map<std::string, int*> axes{
           {"tp", &p.tp}, {"dp", &p.dp}, {"pp", &p.pp}, {"cp", &p.cp}};
       const std::string full = "parallel." + key;
       const config::Field* field = config::find_field(full);
@@ -138,9 +134,7 @@ class Reader {
       }
       into.given.push_back(key);
       if (const auto axis = axes.find(key); axis != axes.end()) {
-        int ranks = 1;
-        size(value, full, max_ranks, ranks);
-        *axis->second = ranks;
+        size(value, full, max_ranks, *axis->second);
       } else if (key == "zero") {
         zero(value, p.zero);
       } else {
@@ -170,7 +164,7 @@ class Reader {
     into = scratch.parallel;
   }
 
-  void zero(const config::YamlNode& node, std::int64_t& into) {
+  void zero(const config::YamlNode& node, int& into) {
     if (node.kind == Kind::scalar && (node.text == "0" || node.text == "1"))
       into = node.text == "1" ? 1 : 0;
     else
@@ -195,7 +189,6 @@ class Reader {
         followed.order = policy.order;
         group.parallel = merged(followed, group, {});
       }
-      group.grid = recipes::grid_of(group.parallel);
       check_parallel(group);
     }
   }
@@ -258,7 +251,7 @@ class Reader {
       if (!needs(group.role) && !idle(group))
         problems_.push_back(cat(group.origin, ": role ", role, ": ", config_.algorithm,
                                 " does not use this role; remove the group"));
-      if (group.role == recipes::Role::verifier && group.grid.ranks() > 1)
+      if (group.role == recipes::Role::verifier && group.parallel.ranks() > 1)
         problems_.push_back(
             cat(group.origin, ": role verifier: it has no model to shard; remove parallel"));
     }
@@ -322,8 +315,8 @@ std::vector<NodeSpec> nodes_of(const std::vector<GroupSpec>& groups) {
     for (int i = 0; i < group.count; ++i) {
       const std::string name(to_string(group.role));
       const bool number = group.role == recipes::Role::rollout && rollouts > 1;
-      nodes.push_back({number ? cat(name, '-', numbered++) : name, group.role, group.grid,
-                       group.parallel, group.given});
+      nodes.push_back(
+          {number ? cat(name, '-', numbered++) : name, group.role, group.parallel, group.given});
     }
   return nodes;
 }

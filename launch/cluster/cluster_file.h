@@ -9,18 +9,17 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/parallel/grid.h"
 #include "launch/config/run_config.h"
 #include "launch/recipes/role.h"
 
 namespace troupe::launch::cluster {
 
-/// One entry of the list: `count` equal groups of grid.ranks() processes each.
+/// One entry of the list: `count` equal groups of parallel.ranks() processes each.
 struct GroupSpec {
   recipes::Role role = recipes::Role::policy;
   int count = 1;
-  engine::parallel::Grid grid;
   /// Of a policy: the run's, with the keys that the group gives and its grid; of a critic: the
   /// group's keys, with zero, overlap and order of the policy unless they are given; of the others,
   /// the group's keys.
@@ -33,7 +32,6 @@ struct GroupSpec {
 struct NodeSpec {
   std::string name;  ///< "policy", "rollout-0"
   recipes::Role role = recipes::Role::policy;
-  engine::parallel::Grid grid;
   config::ParallelConfig parallel;  ///< as GroupSpec::parallel
   std::vector<std::string> given;   ///< as GroupSpec::given
 };

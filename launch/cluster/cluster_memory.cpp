@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/memory/check_memory.h"
 #include "launch/memory/memory.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/available_memory.h"
+#include "engine/base/environment/available_memory.h"
 #include "engine/models/spec.h"
 #include "launch/cluster/cluster_file.h"
 

@@ -13,10 +13,10 @@
 #include <set>
 
 #include "actors/runtime/thread_scheduler.h"
-#include "engine/base/environment_error.h"
-#include "engine/base/log.h"
-#include "engine/base/private_folder.h"
-#include "engine/base/text.h"
+#include "engine/base/environment/private_folder.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "launch/cluster/assignment.h"
 #include "launch/cluster/cluster_memory.h"
 #include "launch/cluster/network_namespace.h"
@@ -157,7 +157,7 @@ class Controller final : public run::Placement {
                           .server_key = hub_keys_.public_key,
                           .public_key = keys.public_key,
                           .secret_key = keys.secret_key,
-                          .grid = node.grid,
+                          .grid = node.parallel,
                           .config = config_on(node, session_.config()),
                           .resume_from = session_.resume_from()};
     auto& threads = assignment.config.train.threads;
@@ -238,7 +238,7 @@ void take_parallel(recipes::Resolved& run, const NodeSpec& policy, const std::st
     if (differs(axis))
       contradicts(cat("parallel.tp ", p.tp, ", parallel.dp ", p.dp, ", parallel.pp ", p.pp,
                       p.cp > 1 ? cat(", parallel.cp ", p.cp) : "", " (", origin(axis), ")"),
-                  to_string(policy.grid), "the grid in the cluster file only");
+                  to_string(policy.parallel), "the grid in the cluster file only");
   for (const std::string& key : policy.given)
     if (differs(key)) {
       const config::Field& field = *config::find_field("parallel." + key);
@@ -251,10 +251,11 @@ void take_parallel(recipes::Resolved& run, const NodeSpec& policy, const std::st
 
 // Throws Failure if clients could not reach the server of a rollout.
 void check_served(const config::RunConfig& config, const NodeSpec& node) {
-  if (config.serve.listen.empty() || node.role != recipes::Role::rollout || node.grid.ranks() == 1)
+  if (config.serve.listen.empty() || node.role != recipes::Role::rollout ||
+      node.parallel.ranks() == 1)
     return;
   throw Failure({Errc::usage, cat("serve.listen: expected rollouts of one process each, found ",
-                                  node.name, " with ", node.grid.ranks(),
+                                  node.name, " with ", node.parallel.ranks(),
                                   " ranks, whose network namespace no client can reach")});
 }
 
@@ -278,7 +279,7 @@ void raise_open_files_limit() {
 
 int largest_group(const std::vector<NodeSpec>& nodes) {
   int largest = 1;
-  for (const NodeSpec& node : nodes) largest = std::max(largest, node.grid.ranks());
+  for (const NodeSpec& node : nodes) largest = std::max(largest, node.parallel.ranks());
   return largest;
 }
 
@@ -305,7 +306,8 @@ ClusterRun resolve_cluster(const LaunchOptions& options) {
     if (node.role == recipes::Role::policy) take_parallel(run, node, options.cluster);
   value_or_throw(recipes::check_profile_ranks(run.config, largest_group(out.nodes)));
   for (const NodeSpec& node : out.nodes) {
-    value_or_throw(run::check_grid(config_on(node, run.config), node.role, node.grid, node.name));
+    value_or_throw(
+        run::check_grid(config_on(node, run.config), node.role, node.parallel, node.name));
     check_served(run.config, node);
   }
   return out;

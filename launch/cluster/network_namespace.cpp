@@ -15,12 +15,12 @@
 #include <cerrno>
 #include <cstring>
 
-#include "actors/runtime/process_events.h"
-#include "engine/base/descriptor.h"
-#include "engine/base/environment_error.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
-#include "launch/cluster/child_process.h"
+#include "engine/base/files/descriptor.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/log/log.h"
+#include "engine/base/processes/child_process.h"
+#include "engine/base/processes/pipe.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::cluster {
 namespace {
@@ -58,12 +58,8 @@ bool activate_loopback() {
 std::string output_of(ChildProcess& child) {
   std::string all;
   std::array<char, 4096> bytes;
-  const actors::WatchedDescriptor exited[] = {{child.exit_fd()}};
-  actors::ProcessEvents events;
-  if (!events.wait(exited, std::chrono::steady_clock::now() + trial_timeout)[0]) {
-    child.signal(SIGKILL);
-    events.wait(exited);
-  }
+  if (!wait_readable(child.exit_fd(), trial_timeout)) child.signal(SIGKILL);
+  wait_readable({{child.exit_fd()}}, std::chrono::steady_clock::time_point::max());
   for (ssize_t count; (count = ::read(child.output_fd(), bytes.data(), bytes.size())) > 0;)
     all.append(bytes.data(), static_cast<std::size_t>(count));
   return all;

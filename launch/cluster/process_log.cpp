@@ -1,14 +1,14 @@
 #include "launch/cluster/process_log.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
-#include "engine/base/log.h"
-#include "engine/base/log_file.h"
-#include "engine/base/progress.h"
-#include "engine/base/terminal_text.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/log/log_file.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/terminal_text.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/progress.h"
 
 namespace troupe::launch::cluster {
 namespace {
@@ -27,7 +27,7 @@ void take_tag(std::string_view& line, int& rank) {
     return;
   const std::string_view number = line.substr(comma + 1, close - comma - 1);
   if (!digits(line.substr(1, comma - 1)) || !digits(number) || number.size() > 6) return;
-  std::from_chars(number.data(), number.data() + number.size(), rank);
+  rank = parse_number<int>(number).value_or(rank);
   line.remove_prefix(end + 2);
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/log_file.h"
+#include "engine/base/log/log_file.h"
 #include "launch/cluster/output_limit.h"
 
 namespace troupe::launch::cluster {

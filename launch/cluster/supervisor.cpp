@@ -10,10 +10,10 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "engine/base/log.h"
-#include "engine/base/terminal_text.h"
-#include "engine/base/text.h"
-#include "engine/base/thread_with_blocked_signals.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/terminal_text.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/thread_with_blocked_signals.h"
 #include "launch/run/exit_code.h"
 
 namespace troupe::launch::cluster {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "actors/runtime/process_events.h"
-#include "launch/cluster/child_process.h"
+#include "engine/base/processes/child_process.h"
 #include "launch/cluster/process_log.h"
 
 namespace troupe::launch::cluster {

@@ -1,6 +1,5 @@
 #include "launch/cluster/worker.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,8 +10,9 @@
 #include "actors/group/sharded.h"
 #include "actors/runtime/node.h"
 #include "actors/runtime/thread_scheduler.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/processes/pipe.h"
+#include "engine/base/text/text.h"
 #include "engine/parallel/all_reduce.h"
 #include "launch/cluster/assignment.h"
 #include "launch/run/exit_code.h"
@@ -32,14 +32,13 @@ namespace group = actors::group;
 using engine::parallel::Communicator, engine::parallel::Mesh;
 
 constexpr std::size_t max_assignment_bytes = 1u << 20;
-constexpr int assignment_timeout_ms = 30'000;
+constexpr std::chrono::seconds assignment_timeout{30};
 
 // One line of stdin, read byte by byte: the rest stays for wait_for_end_of_input().
 Result<std::string> read_line() {
   std::string line;
   for (char c = 0; line.size() < max_assignment_bytes;) {
-    pollfd in{STDIN_FILENO, POLLIN, 0};
-    if (::poll(&in, 1, assignment_timeout_ms) == 0)
+    if (!wait_readable(STDIN_FILENO, assignment_timeout))
       return fail(Errc::timeout, "received no assignment from launch within 30 s");
     const ssize_t count = ::read(STDIN_FILENO, &c, 1);
     if (count < 0 && errno == EINTR) continue;

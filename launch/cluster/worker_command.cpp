@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "engine/base/fields.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "launch/run/rank_resources.h"
 
 namespace troupe::launch::cluster {
@@ -42,11 +42,11 @@ Result<std::vector<std::string>> worker_command(const NodeSpec& node, const Mpir
   const std::vector<std::string> worker{*self,         "worker",
                                         "--log-level", std::string(name_of(log_level())),
                                         "--timeout",   std::to_string(node.parallel.timeout)};
-  if (node.grid.ranks() == 1) return worker;
+  if (node.parallel.ranks() == 1) return worker;
   const std::string mpirun = in_path("mpirun");
   if (mpirun.empty())
     return fail(Errc::not_found,
-                cat("the group ", node.name, " has ", node.grid.ranks(),
+                cat("the group ", node.name, " has ", node.parallel.ranks(),
                     " ranks and needs mpirun, which is not in PATH; install openmpi-bin"));
   std::vector<std::string> arguments;
   if (mpi.network_namespace) arguments = {*self, "loopback", "--"};
@@ -62,14 +62,14 @@ Result<std::vector<std::string>> worker_command(const NodeSpec& node, const Mpir
         {"btl_vader_single_copy_mechanism", "none"},
         {"oob_tcp_if_include", "lo"}})
     arguments.insert(arguments.end(), {"--mca", name, value});
-  arguments.insert(arguments.end(), {"-n", std::to_string(node.grid.ranks())});
+  arguments.insert(arguments.end(), {"-n", std::to_string(node.parallel.ranks())});
   arguments.insert(arguments.end(), worker.begin(), worker.end());
   return arguments;
 }
 
 int threads_of(const NodeSpec& node, const std::vector<NodeSpec>& all) {
   int ranks = 0;
-  for (const NodeSpec& each : all) ranks += each.role == node.role ? each.grid.ranks() : 0;
+  for (const NodeSpec& each : all) ranks += each.role == node.role ? each.parallel.ranks() : 0;
   return run::part_of_process(ranks);
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "engine/base/terminal_text.h"
-#include "engine/base/text.h"
+#include "engine/base/text/terminal_text.h"
+#include "engine/base/text/text.h"
 #include "launch/config/schema.h"
 #include "launch/model/model_overrides.h"
 #include "launch/run/exit_code.h"

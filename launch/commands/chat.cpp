@@ -7,14 +7,14 @@
 #include <optional>
 #include <utility>
 
-#include "engine/base/file.h"
-#include "engine/base/terminal_text.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/terminal_text.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "launch/commands/conversation.h"
 #include "launch/commands/local_chat.h"
-#include "launch/commands/model_group.h"
 #include "launch/commands/model_output.h"
+#include "launch/commands/rank_group.h"
 #include "launch/commands/remote_chat.h"
 #include "launch/terminal/interruption.h"
 #include "launch/terminal/line_editor.h"
@@ -141,7 +141,7 @@ void Chat::reply(const std::string& text) {
 }  // namespace
 
 int chat(const ChatOptions& options) {
-  return with_model_group(options, [&](const GenerateOptions& in_group) {
+  return with_rank_group(options, [&](const GenerateOptions& in_group) {
     ChatOptions dialogue = options;
     dialogue.group = in_group.group;
     Chat(dialogue).run();

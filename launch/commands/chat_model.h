@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "launch/commands/conversation.h"
 #include "launch/commands/model_output.h"
 

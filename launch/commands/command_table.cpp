@@ -1,6 +1,6 @@
 #include "launch/commands/command_table.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 

@@ -1,6 +1,6 @@
 #include "launch/commands/completion.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::commands {
 namespace {

@@ -1,6 +1,5 @@
 #include "launch/commands/dry_run.h"
 
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,10 +12,12 @@
 #include <iterator>
 #include <vector>
 
-#include "engine/base/available_memory.h"
-#include "engine/base/file.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/environment/available_memory.h"
+#include "engine/base/files/file.h"
+#include "engine/base/json/json.h"
+#include "engine/base/processes/child_process.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/blocked_signals.h"
 #include "launch/commands/explain/preview_text.h"
 #include "launch/memory/memory.h"
 #include "launch/recipes/recipes.h"
@@ -41,28 +42,6 @@ std::string make_folder(const std::string& output) {
   return folder;
 }
 
-// Blocks the signals that are passed on to the child, until it is destroyed.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigemptyset(&signals_);
-    for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
-      sigaddset(&signals_, signal);
-    // A child that ended must stay to be waited for, also if the caller ignored SIGCHLD.
-    std::signal(SIGCHLD, SIG_DFL);
-    sigprocmask(SIG_BLOCK, &signals_, &before_);
-  }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-  ~BlockedSignals() { restore(); }
-
-  void restore() const { sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  const sigset_t& signals() const { return signals_; }
-
- private:
-  sigset_t signals_, before_;
-};
-
 // Waits for the child. Signals from a terminal reach the child as well; others are passed on.
 int wait_for(pid_t child, const sigset_t& signals) {
   for (;;) {
@@ -71,7 +50,7 @@ int wait_for(pid_t child, const sigset_t& signals) {
     if (ended == child && WIFEXITED(status)) return WEXITSTATUS(status);
     if (ended < 0) return run::exit_internal;
     if (ended == child) {
-      std::cerr << "troupe: the dry run was killed by signal " << WTERMSIG(status) << '\n';
+      std::cerr << "troupe: the dry run " << describe_exit(status) << '\n';
       return 128 + WTERMSIG(status);
     }
     siginfo_t info{};
@@ -175,9 +154,10 @@ int run_step(const config::RunConfig& config, const std::string& folder,
   return code;
 }
 
-void remove_warmup(config::OptimizerConfig& optimizer) {
+void remove_warmup(config::ScheduleConfig& optimizer) {
   optimizer.schedule = engine::optim::ScheduleKind::constant;
-  optimizer.warmup_steps = optimizer.decay_steps = 0;
+  optimizer.warmup_steps = 0;
+  optimizer.decay_steps = 0;
   optimizer.warmup_ratio = optimizer.min_lr_ratio = 0;
 }
 
@@ -205,12 +185,13 @@ int dry_run(const config::RunConfig& config,
                    "--dry-run: with rollout.source service other programs make the samples; start "
                    "the run, which waits for them"});
   // Blocked before the folder exists: a signal between the two would leave the folder behind.
-  const BlockedSignals blocked;
+  const BlockedSignals blocked{SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+  // A child that ended must stay to be waited for, also if the caller ignored SIGCHLD.
+  std::signal(SIGCHLD, SIG_DFL);
   const std::string folder = make_folder(config.output);
   std::cout.flush();
-  const pid_t child = fork();
+  const pid_t child = fork_with_death_signal(SIGTERM);
   if (child == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
     blocked.restore();
     return run_step(config, folder, run);
   }

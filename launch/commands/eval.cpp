@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "engine/adapter/model_folders.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/manifest.h"
 #include "launch/commands/eval/items.h"
 #include "launch/commands/eval/output_file.h"
@@ -104,13 +104,13 @@ std::vector<Json> evaluate_all(EvalItems& items, std::optional<EvalFile>& file) 
   if (file) lines = file->lines();
   if (!lines.empty()) log_info(cat("resuming at item ", lines.size(), " of ", items.size()));
   EvalProgress progress;
-  while (lines.size() < items.size()) {
-    for (Json& line : items.evaluate(lines.size(), items.at_once())) {
+  items.evaluate(lines.size(), [&](std::vector<Json> more) {
+    for (Json& line : more) {
       if (file) value_or_throw(file->append(line));
       lines.push_back(std::move(line));
     }
     progress.show(lines.size(), items.size());
-  }
+  });
   return lines;
 }
 

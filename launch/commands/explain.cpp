@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <iostream>
 
-#include "engine/base/terminal_text.h"
-#include "engine/base/text.h"
+#include "engine/base/text/terminal_text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/cluster/cluster_memory.h"
 #include "launch/cluster/launcher.h"
 #include "launch/commands/explain/data_preview.h"
-#include "launch/commands/explain/example_json.h"
 #include "launch/commands/explain/example_text.h"
 #include "launch/commands/explain/preview_text.h"
 #include "launch/commands/explain/run_estimate.h"
+#include "launch/commands/explain/token_runs.h"
 #include "launch/config/schema.h"
 #include "launch/memory/check_memory.h"
 #include "launch/memory/memory.h"
@@ -29,6 +29,55 @@
 namespace troupe::launch::commands {
 
 namespace {
+
+void set_weight(Json& out, float weight) {
+  out.set("trained", weight != 0);
+  if (weight != 0 && weight != 1) out.set("weight", static_cast<double>(weight));
+}
+
+Json part_json(const engine::data::SamplePart& part) {
+  Json out;
+  out.set("role", part.role).set("text", part.text);
+  set_weight(out, part.weight);
+  if (part.label) out.set("label", *part.label);
+  for (const auto& [name, value] : part.members) out.set(name, value);
+  return out;
+}
+
+Json run_json(const TokenRun& run) {
+  Json out;
+  out.set("text", run.text);
+  set_weight(out, run.weight);
+  Json::Array ids;
+  for (const auto id : run.ids) ids.emplace_back(id);
+  return out.set("ids", std::move(ids));
+}
+
+Json sequence_json(const ShownSequence& sequence, const TokenText& text) {
+  Json out;
+  if (!sequence.title.empty()) out.set("name", sequence.title);
+  Json::Array parts, runs;
+  for (const auto& part : sequence.parts) parts.push_back(part_json(part));
+  if (!parts.empty()) out.set("parts", std::move(parts));
+  for (const TokenRun& run : token_runs(sequence.ids, sequence.weights, text))
+    runs.push_back(run_json(run));
+  return out.set("runs", std::move(runs));
+}
+
+/// {"sequences": [{"name"?, "parts"?: [{"role", "text", "trained", "weight"?, "label"?, members of
+/// the message...}], "runs": [{"text", "trained", "weight"?, "ids"}]}], "tools"?, "answer"?,
+/// "margin"?, "classes"?}. Parts are the texts of the row; runs are what the model reads of them,
+/// within train.max_length: the tokens of the template, the texts, and the end token. A weight is
+/// given where it is neither 0 nor 1.
+Json example_json(const ShownExample& example, const TokenText& text) {
+  Json::Array sequences;
+  for (const ShownSequence& sequence : example.sequences)
+    sequences.push_back(sequence_json(sequence, text));
+  Json out;
+  out.set("sequences", std::move(sequences));
+  for (const auto& [name, value] : example.members) out.set(name, value);
+  return out;
+}
 
 std::string padded(std::string text, std::size_t width) {
   text.resize(std::max(width, text.size() + 1), ' ');
@@ -66,9 +115,11 @@ void print_configuration(const recipes::Resolved& run, bool all) {
 
 void print_model(const engine::models::DecoderSpec& spec) {
   std::cout << "\nModel\n  " << spec.architecture << ", " << grouped(spec.parameter_count())
-            << " parameters: " << spec.layers << " layers, width " << spec.width << ", "
-            << spec.heads << " heads (" << spec.kv_heads << " for keys and values), inner width "
-            << spec.inner << ", vocabulary " << spec.vocabulary
+            << " parameters"
+            << (spec.experts ? cat(" (", grouped(spec.active_parameter_count()), " active)") : "")
+            << ": " << spec.layers << " layers, width " << spec.width << ", " << spec.heads
+            << " heads (" << spec.kv_heads << " for keys and values), inner width " << spec.inner
+            << ", vocabulary " << spec.vocabulary
             << (spec.tied ? " (head tied to the embedding)" : "") << ", " << spec.max_positions
             << " positions\n";
 }
@@ -154,7 +205,7 @@ struct RunRows {
 Result<RunRows> rows_of(const config::RunConfig& config, const engine::models::DecoderSpec& spec) {
   auto text = run::TextModel::load(config, spec);
   RETURN_IF_ERROR(text);
-  auto options = run::data_settings(config, spec, config.data.path);
+  auto options = run::data_settings(config, spec);
   RETURN_IF_ERROR(options);
   recipes::recipe_of(config).prepare_rows(config, **text, *options);
   return RunRows{std::move(*text), std::move(*options)};

@@ -4,7 +4,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/cluster/launcher.h"
 #include "launch/commands/arguments.h"
 #include "launch/commands/options.h"

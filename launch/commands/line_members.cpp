@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/sampling_params_json.h"
 #include "engine/tokenizer/template_tokens.h"
 

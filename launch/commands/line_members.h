@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::launch::commands {
 

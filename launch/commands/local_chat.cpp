@@ -12,22 +12,19 @@ LocalChat::LocalChat(const ChatOptions& options)
     : folders_(value_or_throw(
           engine::adapter::model_folders(options.model.model, options.model.adapter))),
       prompt_(value_or_throw(model::ChatPrompt::load(folders_.text, options.chat_template))),
-      sampler_(
-          options,
-          [this](const engine::generate::TokenEvent& event) {
-            output_->print(decoder_->push(event.token));
-          },
-          [] { return terminal::Interruption::pending(); }) {
+      engine_(options, [] { return terminal::Interruption::pending(); }) {
 }
 
 Result<std::string> LocalChat::reply(Conversation& conversation, ModelOutput& output) {
   const auto prompt = fitting_prompt(conversation);
   RETURN_IF_ERROR(prompt);
-  auto sampling = sampler_.settings();
+  auto sampling = engine_.prompts().settings();
   sampling.beams.returned = 1;
-  decoder_.emplace(*value_or_throw(sampler_.model().tokenizer()), true);
-  output_ = &output;
-  const auto generated = sampler_.generate(*prompt, sampling, replies_++);
+  decoder_.emplace(*value_or_throw(engine_.model().tokenizer()), true);
+  const auto print = [&](const engine::generate::TokenEvent& event) {
+    output.print(decoder_->push(event.token));
+  };
+  const auto generated = engine_.generate(*prompt, sampling, replies_++, print);
   RETURN_IF_ERROR(generated);
   const auto& best = generated->front();
   output.print_line(sampling.beams.count > 1 ? best.text : decoder_->finish());
@@ -43,13 +40,13 @@ Result<std::vector<std::int32_t>> LocalChat::fitting_prompt(Conversation& conver
     input.add_generation_prompt = true;
     const auto text = prompt_.render(std::move(input));
     RETURN_IF_ERROR(text);
-    auto encoded = sampler_.model().tokens_of_text(*text, false);
+    auto encoded = engine_.model().tokens_of_text(*text, false);
     RETURN_IF_ERROR(encoded);
     tokens = std::move(*encoded);
     return tokens.size();
   };
-  const std::size_t context = sampler_.context(),
-                    reply = std::min(sampler_.max_new_tokens(), context / 4);
+  const std::size_t context = engine_.prompts().context(),
+                    reply = std::min(engine_.prompts().max_new_tokens(), context / 4);
   const auto left_out = conversation.fit(count, context - reply);
   RETURN_IF_ERROR(left_out);
   if (*left_out > 0) {

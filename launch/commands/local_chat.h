@@ -7,7 +7,7 @@
 
 #include "launch/commands/chat.h"
 #include "launch/commands/chat_model.h"
-#include "launch/commands/sampler.h"
+#include "launch/commands/prompt_engine.h"
 #include "launch/model/chat_prompt.h"
 
 namespace troupe::launch::commands {
@@ -23,9 +23,8 @@ class LocalChat final : public ChatModel {
 
   engine::adapter::ModelFolders folders_;
   model::ChatPrompt prompt_;
-  Sampler sampler_;
+  PromptEngine engine_;
   std::optional<engine::tokenizer::StreamDecoder> decoder_;
-  ModelOutput* output_ = nullptr;  // during a reply
   std::uint64_t replies_ = 0;
 };
 

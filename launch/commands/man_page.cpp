@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/text/text.h"
 #include "launch/run/exit_code.h"
 
 namespace troupe::launch::commands {

@@ -4,13 +4,13 @@
 #include <iostream>
 
 #include "engine/adapter/adapter.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/result_folder.h"
 #include "engine/checkpoint/save_parameters.h"
-#include "engine/ops/cpu/cpu_options.h"
+#include "engine/ops/devices/make_device.h"
 #include "engine/tokenizer/chat_template.h"
 
 namespace troupe::launch::commands {
@@ -68,7 +68,7 @@ Result<> write_result(const MergeOptions& options, const engine::nn::Parameters&
 
 int merge(const MergeOptions& options) {
   const auto type = type_of(options.dtype);
-  const auto device = engine::ops::make_cpu_device({});
+  const auto device = engine::ops::make_device({});
   value_or_throw(checkpoint::verify_model_files(options.model));
   value_or_throw(checkpoint::verify_model_files(options.adapter));
   const auto model = value_or_throw(checkpoint::load_decoder(*device, options.model, false));

@@ -1,38 +1,20 @@
 #include "launch/commands/model_output.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <iostream>
+
+#include "engine/base/threads/blocked_signals.h"
 
 namespace troupe::launch::commands {
 
 ModelOutput::ModelOutput() : terminal_(::isatty(STDOUT_FILENO) == 1) {
 }
 
-namespace {
-
-// Defers Ctrl-C: a write that it interrupts loses text and leaves an error in the stream.
-class DeferredInterruption {
- public:
-  DeferredInterruption() {
-    sigset_t interruption;
-    sigemptyset(&interruption);
-    sigaddset(&interruption, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &interruption, &before_);
-  }
-  ~DeferredInterruption() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  DeferredInterruption(const DeferredInterruption&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
-}  // namespace
-
 void ModelOutput::print(std::string_view piece) {
-  const DeferredInterruption deferred;
+  // An interrupted write loses text and leaves an error in the stream.
+  const BlockedSignals deferred{SIGINT};
   if (terminal_)
     std::cout << stream_.add(piece) << std::flush;
   else
@@ -41,7 +23,7 @@ void ModelOutput::print(std::string_view piece) {
 
 void ModelOutput::print_line(std::string_view last) {
   print(last);
-  const DeferredInterruption deferred;
+  const BlockedSignals deferred{SIGINT};
   std::cout << stream_.finish() << std::endl;
 }
 

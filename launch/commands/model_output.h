@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "engine/base/terminal_text.h"
+#include "engine/base/text/terminal_text.h"
 
 namespace troupe::launch::commands {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "engine/base/json.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/sampling_params_json.h"
 #include "launch/commands/arguments.h"
 #include "launch/config/paths.h"

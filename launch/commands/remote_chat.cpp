@@ -1,12 +1,15 @@
 #include "launch/commands/remote_chat.h"
 
+#include <functional>
 #include <iostream>
+#include <string>
+#include <string_view>
 #include <utility>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/sampling_params_json.h"
-#include "launch/commands/event_stream.h"
 #include "launch/serve/api/fields/sampling_names.h"
 #include "launch/serve/http/access.h"
 #include "launch/terminal/interruption.h"
@@ -14,6 +17,54 @@
 namespace troupe::launch::commands {
 
 namespace {
+
+/// EventStream: the data of server-sent events (WHATWG HTML, 9.2) in bytes that arrive in pieces.
+class EventStream {
+ public:
+  /// `on_data` receives the data of each event; its lines are joined by newlines.
+  explicit EventStream(std::function<void(const std::string&)> on_data)
+      : on_data_(std::move(on_data)) {}
+
+  /// Errc::full for an event of more than 1 MiB; what follows is then ignored.
+  Result<> push(std::string_view bytes);
+
+ private:
+  void end_line();
+
+  std::function<void(const std::string&)> on_data_;
+  std::string line_, data_;
+  bool after_return_ = false;  // a newline behind it belongs to it
+  bool has_data_ = false, too_long_ = false;
+};
+
+constexpr std::size_t max_event = std::size_t{1} << 20;
+
+void EventStream::end_line() {
+  const std::string line = std::exchange(line_, {});
+  if (line.empty()) {
+    if (std::exchange(has_data_, false)) on_data_(std::exchange(data_, {}));
+    return;
+  }
+  if (!line.starts_with("data:")) return;  // comments and other fields
+  const std::string_view value = std::string_view(line).substr(line.starts_with("data: ") ? 6 : 5);
+  if (std::exchange(has_data_, true)) data_ += '\n';
+  data_ += value;
+}
+
+Result<> EventStream::push(std::string_view bytes) {
+  for (const char c : bytes) {
+    if (too_long_) break;
+    const bool joined = std::exchange(after_return_, c == '\r');
+    if (joined && c == '\n') continue;
+    if (c == '\n' || c == '\r')
+      end_line();
+    else
+      line_ += c;
+    too_long_ = line_.size() + data_.size() > max_event;
+  }
+  if (!too_long_) return {};
+  return fail(Errc::full, cat("the server sent an event of more than ", max_event, " bytes"));
+}
 
 /// The name of a setting in requests of the OpenAI API and vLLM, or "".
 std::string_view name_at_servers(std::string_view setting) {

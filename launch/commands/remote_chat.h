@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "launch/commands/chat.h"
 #include "launch/commands/chat_model.h"
 #include "launch/serve/http/client.h"

@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "launch/model/chat_prompt.h"
@@ -38,7 +38,7 @@ int render(const RenderOptions& options) {
     return out;
   };
   std::ios::sync_with_stdio(false);
-  value_or_throw(model::answer_lines(std::cin, std::cout, answer));
+  value_or_throw(model::answer_lines(std::cout, answer));
   return 0;
 }
 
@@ -67,8 +67,8 @@ int tokenize(const TokenizeOptions& options) {
     return Json(Json::Object{{"text", tokenizer.decode(*ids, true)}});
   };
   std::ios::sync_with_stdio(false);
-  value_or_throw(options.decode ? model::answer_lines(std::cin, std::cout, decode)
-                                : model::answer_lines(std::cin, std::cout, encode));
+  value_or_throw(options.decode ? model::answer_lines(std::cout, decode)
+                                : model::answer_lines(std::cout, encode));
   return 0;
 }
 

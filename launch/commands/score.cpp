@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "algorithms/held_out.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/train/scoring.h"
 #include "launch/model/json_lines.h"
@@ -108,7 +108,7 @@ int logprobs(const model::ModelOptions& options) {
     return Json(Json::Object{{"logprobs", std::move(values)}, {"nll", model::number_or_null(nll)}});
   };
   std::ios::sync_with_stdio(false);
-  value_or_throw(model::answer_lines(std::cin, std::cout, answer));
+  value_or_throw(model::answer_lines(std::cout, answer));
   return 0;
 }
 

@@ -1,7 +1,7 @@
 #include "launch/commands/task.h"
 
-#include "engine/base/fields.h"
-#include "engine/base/text.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::commands {
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <string_view>
 
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::launch::commands {
 

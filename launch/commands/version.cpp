@@ -1,7 +1,7 @@
 #include "launch/commands/version.h"
 
-#include "engine/base/module.h"
-#include "engine/base/text.h"
+#include "engine/base/environment/module.h"
+#include "engine/base/text/text.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "troupe_build.h"
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/fields.h"
+#include "engine/base/json/fields.h"
 #include "engine/parallel/grid.h"
 #include "engine/train/replica_exchange.h"
 
@@ -19,46 +19,32 @@ constexpr std::array<std::string_view, 3> names_of(CpAlgorithm) {
 }
 
 /// The section `parallel`: the grid of the policy's ranks (engine/parallel/grid.h).
-struct ParallelConfig {
-  std::int64_t tp = 1;
-  std::int64_t dp = 1;
-  std::int64_t pp = 1;
-  std::int64_t vpp = 1;
-  std::vector<double> layers;
-  std::vector<double> noop_layers;
-  std::int64_t cp = 1;
+struct ParallelConfig : engine::parallel::Grid {
+  int vpp = 1;
+  std::vector<std::int64_t> layers;
+  std::vector<std::int64_t> noop_layers;
   CpAlgorithm cp_algorithm = CpAlgorithm::ring;
-  std::int64_t ulysses_degree = 0;
-  std::int64_t cp_window = 1;
+  int ulysses_degree = 0;
+  int cp_window = 1;
   bool sp = false;
-  std::int64_t zero = 0;
+  int zero = 0;
   engine::train::Overlap overlap = engine::train::Overlap::none;
-  engine::parallel::AxisOrder order = engine::parallel::AxisOrder::tp_cp_dp_pp;
   std::int64_t timeout = 600;
 
   bool operator==(const ParallelConfig&) const = default;
 
-  /// The last of the fields: what ranks divide and exchange.
-  static void each_exchange_field(auto& self, auto&& field) {
-    field("zero", self.zero, Range{0, 3},
-          "0: every data-parallel rank holds the whole optimizer state; 1: each holds its share "
-          "(ZeRO-1); results are the same");
-    field("overlap", self.overlap,
-          "what replicas exchange while passes run: none; gradients, during the last backward pass "
-          "of an update; all, with parallel.zero: 1 also weights, during the next forward pass; "
-          "results are the same");
-    field("order", self.order,
-          "numbers of the ranks, the axis that varies fastest first: tp-cp-dp-pp, neighbours sum "
-          "gradients; tp-cp-pp-dp, neighbours are stages; results are the same");
+  /// Stages stand before cp, and what ranks divide and exchange before their order.
+  static void each_field(auto& self, auto&& field) {
+    Grid::each_field(self, [&](std::string_view name, auto& value, const auto&... rest) {
+      if (name == "cp") each_stage_field(self, field);
+      if (name == "order") each_exchange_field(self, field);
+      field(name.data(), value, rest...);
+    });
     field("timeout", self.timeout, Range{5, 604800},
           "maximum time, in seconds, that a rank waits for other ranks in one exchange; then the "
           "run ends and names the rank that did not come");
   }
-
-  static void each_field(auto& self, auto&& field) {
-    field("tp", self.tp, Range{1, 1024}, "tensor-parallel size");
-    field("dp", self.dp, Range{1, 1024}, "data-parallel size");
-    field("pp", self.pp, Range{1, 1024}, "number of pipeline stages, which divide the layers");
+  static void each_stage_field(auto& self, auto&& field) {
     field("vpp", self.vpp, Range{1, 1024},
           "virtual stages of each pipeline stage: chunks of its layers, which micro-batches go "
           "through in turn, so that stages wait less; results are the same");
@@ -69,8 +55,8 @@ struct ParallelConfig {
     field("noop_layers", self.noop_layers, Range{0, 20000},
           "numbers, from 0, of places in the list of layers that have none (identity): parallel.pp "
           "divides the model's layers and these, so that stages become shorter");
-    field("cp", self.cp, Range{1, 1024},
-          "context-parallel size: ranks that divide the tokens of every micro-batch");
+  }
+  static void each_exchange_field(auto& self, auto&& field) {
     field("cp_algorithm", self.cp_algorithm,
           "attention over the ranks of parallel.cp: ring, keys and values travel around them; "
           "ulysses, they exchange rows for heads; hybrid, rings of groups that exchange");
@@ -84,7 +70,13 @@ struct ParallelConfig {
     field("sp", self.sp,
           "sequence parallelism: the ranks of parallel.tp divide the rows of norms and residual "
           "connections, too");
-    each_exchange_field(self, field);
+    field("zero", self.zero, Range{0, 3},
+          "0: every data-parallel rank holds the whole optimizer state; 1: each holds its share "
+          "(ZeRO-1); results are the same");
+    field("overlap", self.overlap,
+          "what replicas exchange while passes run: none; gradients, during the last backward pass "
+          "of an update; all, with parallel.zero: 1 also weights, during the next forward pass; "
+          "results are the same");
   }
 };
 
@@ -94,9 +86,9 @@ inline int ulysses_degree(const ParallelConfig& parallel) {
     case CpAlgorithm::ring:
       return 1;
     case CpAlgorithm::ulysses:
-      return static_cast<int>(parallel.cp);
+      return parallel.cp;
     case CpAlgorithm::hybrid:
-      return static_cast<int>(parallel.ulysses_degree);
+      return parallel.ulysses_degree;
   }
   return 1;
 }

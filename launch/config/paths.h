@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/config/run_config.h"
 
 namespace troupe::launch::config {
@@ -17,9 +17,9 @@ void each_path(RunConfig& config, const Visit& visit) {
   visit("output", config.output);
   visit("resume", config.resume);
   visit("chat_template", config.chat_template);
-  for (std::string& path : config.data.path) visit("data.path", path);
-  for (MixSource& source : config.data.mix)
-    for (std::string& path : source.path) visit("data.mix", path);
+  for (std::string& path : config.data.paths) visit("data.path", path);
+  for (engine::data::DataSource& source : config.data.mix)
+    for (std::string& path : source.paths) visit("data.mix", path);
   for (std::string& path : config.eval.path) visit("eval.path", path);
   visit("profile.save_path", config.profile.save_path);
   visit("lora.adapter", config.lora.adapter);

@@ -7,11 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/fields.h"
-#include "engine/base/json.h"
-#include "engine/base/ranges.h"
-#include "engine/generate/sampling_params.h"
-#include "engine/models/packed_weights.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/json/json.h"
+#include "engine/base/json/ranges.h"
+#include "engine/generate/generator.h"
 
 namespace troupe::launch::config {
 
@@ -28,31 +27,30 @@ constexpr std::array<std::string_view, 2> names_of(SampleSource) {
   return {"engine", "service"};
 }
 
+/// Whether the trainer takes log-probabilities over the tokens that each token was sampled from.
+/// automatic: where that changes them and the method and the other settings allow it.
+enum class ReplayMask { automatic, on, off };
+constexpr std::array<std::string_view, 3> names_of(ReplayMask) {
+  return {"auto", "on", "off"};
+}
+
 struct RolloutConfig {
   engine::generate::SamplingParams sampling{.max_new_tokens = 256};
-  std::int64_t max_sequences = 64;
-  engine::models::WeightFormat weights = engine::models::WeightFormat::full;
-  std::int64_t lookup = 0;
+  engine::generate::GeneratorConfig generator;
   std::int64_t cache_tokens = 0;
-  std::int64_t threads = 0;
+  int threads = 0;
   Record record = Record::shown;
   SampleSource source = SampleSource::engine;
   std::int64_t lease_timeout = 600;
   std::int64_t max_leases = 0;
   std::vector<std::string> lease_keys;
   double max_reward_failures = 0;
+  ReplayMask replay_sampling_mask = ReplayMask::automatic;
+  std::int64_t mask_bytes = std::int64_t{1} << 30;
 
   static void each_field(auto& self, auto&& field) {
     engine::generate::SamplingParams::each_field(self.sampling, field);
-    field("max_sequences", self.max_sequences, Range{1, 1 << 16}, "sequences decoded concurrently");
-    field("weights", self.weights,
-          "full: sample from the policy's weights; int8: from an 8-bit copy, for less memory and "
-          "time; old log-probabilities are then recomputed by the policy, and "
-          "sampling/sampling_logp_difference reports the mismatch");
-    field(
-        "lookup", self.lookup, Range{0, 256},
-        "prompt lookup: draft tokens that are computed along with the last token of each sequence "
-        "(serving.md#drafts), for texts that repeat themselves; 0: none; never changes results");
+    engine::generate::GeneratorConfig::each_field(self.generator, field);
     field("cache_tokens", self.cache_tokens, Range{0, 2147483632},
           "capacity of the KV cache in tokens; 0: rollout.max_sequences of train.max_length, at "
           "most 1 GiB but at least one sequence if that is set");
@@ -65,6 +63,14 @@ struct RolloutConfig {
     field("source", self.source,
           "engine: the rollouts sample; service: programs that use their server (serve.listen) "
           "make the samples and their rewards (agents.md)");
+    field("replay_sampling_mask", self.replay_sampling_mask,
+          "grpo and its relatives, ppo: the tokens that filters, bans and constraints left to "
+          "sample from are stored with each sample, and the trainer normalizes over them, so that "
+          "the policy that is trained is the one that sampled (grpo.md#sampling-masks); auto: on "
+          "where they remove tokens, but off with compat, with penalties and beyond "
+          "rollout.mask_bytes");
+    field("mask_bytes", self.mask_bytes, Range{1, 1e15},
+          "maximum bytes of the sampling masks of one batch, by their largest possible size");
     each_lease_field(self, field);
   }
 

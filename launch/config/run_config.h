@@ -1,6 +1,6 @@
 // RunConfig: all settings of a run, section by section. Each section's struct defines its keys
-// (engine/base/fields.h); initial values are the defaults. launch/recipes/resolve.h fills it from a
-// file and --set.
+// (engine/base/json/fields.h); initial values are the defaults. launch/recipes/resolve.h fills it
+// from a file and --set.
 #pragma once
 
 #include <array>
@@ -11,21 +11,58 @@
 #include <type_traits>
 #include <vector>
 
+#include "actors/roles/rules/rule.h"
 #include "algorithms/methods.h"
 #include "algorithms/training/weight_stream.h"
 #include "engine/adapter/lora_config.h"
-#include "engine/base/output_folder.h"
-#include "engine/base/ranges.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/output_folder.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/json/ranges.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/formats/transformers5.h"
 #include "launch/config/data_config.h"
 #include "launch/config/parallel_config.h"
-#include "launch/config/profile_config.h"
 #include "launch/config/rollout_config.h"
 #include "launch/config/train_config.h"
 #include "launch/model/model_overrides.h"
 #include "launch/serve/serve_config.h"
 
 namespace troupe::launch::config {
+
+/// Each level includes the ones before it.
+enum class ProfileLevel { level0, level1, level2 };
+constexpr std::array<std::string_view, 3> names_of(ProfileLevel) {
+  return {"level0", "level1", "level2"};
+}
+
+struct ProfileConfig {
+  bool enabled = false;
+  std::int64_t step_start = 10, step_end = 12;  ///< [start, end); steps count from 1
+  std::vector<std::int32_t> ranks{-1};
+  ProfileLevel level = ProfileLevel::level0;
+  bool with_cpu = false, with_stack = false, with_memory = false, record_shapes = false;
+  std::string save_path;
+
+  static void each_field(auto& self, auto&& field) {
+    field("enabled", self.enabled,
+          "profile some steps: write a trace and an operator table; also --profile, and each key "
+          "below as an option (--profile-step-start)");
+    field("step_start", self.step_start, count_from_1, "first profiled step; steps count from 1");
+    field("step_end", self.step_end, count_from_1, "first step after the profiled ones");
+    field("ranks", self.ranks, Range{-1, 1023}, "profiled ranks of each group; -1: all");
+    field("level", self.level,
+          "level0: operators; level1: also communication; level2: also hardware counters "
+          "(instructions, cycles, cache misses)");
+    field("with_cpu", self.with_cpu, "record CPU utilization of the process in each span");
+    field("with_stack", self.with_stack,
+          "record the phases around each operator (forward_backward, forward, head, ...), one "
+          "table row each");
+    field("with_memory", self.with_memory, "record tensor memory over time and its peak");
+    field("record_shapes", self.record_shapes, "record operand shapes, one table row each");
+    field("save_path", self.save_path, "output directory; empty: profile in output");
+  }
+};
 
 /// Tools whose defaults a run can take (docs/compatibility.md).
 enum class Compat { none, trl, verl, openrlhf, mindspeed };
@@ -200,11 +237,12 @@ struct RunConfig : algorithms::MethodSettings {
     section("async", self.async);
     section("weights", self.weights);
     section("serve", self.serve);
-    section("reward", self.reward,
-            "list of rules, summed by weight: {rule: exact_match, weight: 1, label: ..., and the "
-            "options of the rule}; the rules are exact_match, gsm8k, boxed, gsm8k_published, "
-            "math_published, format, regex, length, command, python, model, process "
-            "(docs/rewards.md)");
+    static const std::string rules = join(actors::rules::rule_names(), ", ");
+    static const std::string reward_doc =
+        cat("list of rules, summed by weight: {rule: exact_match, weight: 1, label: ..., and the "
+            "options of the rule}; the rules are ",
+            rules, ", model, process (docs/rewards.md)");
+    section("reward", self.reward, reward_doc.c_str());
   }
 };
 

@@ -2,8 +2,8 @@
 
 #include <type_traits>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::config {
 

@@ -1,11 +1,11 @@
 #include "launch/config/values.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
-#include "engine/base/terminal_text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/terminal_text.h"
 
 namespace troupe::launch::config {
 
@@ -16,12 +16,10 @@ using Kind = YamlNode::Kind;
 /// Changes `to` only if the whole text is a number.
 template <class Number>
 bool read_number(const std::string& text, Number& to) {
-  Number number{};
-  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
-  const auto [end, code] = std::from_chars(begin, text.data() + text.size(), number);
-  if (code != std::errc() || end != text.data() + text.size()) return false;
-  to = number;
-  return true;
+  const auto number =
+      parse_number<Number>(std::string_view(text).substr(text.starts_with('+') ? 1 : 0));
+  if (number) to = *number;
+  return number.has_value();
 }
 
 template <class Whole>
@@ -35,9 +33,8 @@ std::string read_whole(Whole& to, const YamlNode& node) {
 }
 
 /// "true" for the other ways to write it in Python, YAML 1.1 and shells; "" for another text.
-std::string boolean_meant_by(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+std::string boolean_meant_by(std::string_view word) {
+  const std::string text = ascii_lower(word);
   constexpr std::string_view yes[] = {"true", "yes", "on", "1", "y"};
   constexpr std::string_view no[] = {"false", "no", "off", "0", "n"};
   if (std::ranges::find(yes, text) != std::end(yes)) return "true";
@@ -130,11 +127,11 @@ std::string yaml_text(const RewardRule& rule) {
   return text + "}";
 }
 
-std::string yaml_text(const MixSource& source) {
-  std::string text = cat("{path: ", yaml_text(source.path), ", weight: ", source.weight);
+std::string yaml_text(const engine::data::DataSource& source) {
+  std::string text = cat("{path: ", yaml_text(source.paths), ", weight: ", source.weight);
   if (source.epochs != 0) text += cat(", epochs: ", source.epochs);
-  if (source.format != engine::data::Layout::automatic)
-    text += cat(", format: ", yaml_text(source.format));
+  if (source.layout != engine::data::Layout::automatic)
+    text += cat(", format: ", yaml_text(source.layout));
   if (!source.columns.empty()) text += cat(", columns: ", yaml_text(source.columns));
   return text + "}";
 }
@@ -160,7 +157,7 @@ const Synonyms& synonyms_of(engine::ops::Precision) {
   static const Synonyms table{{"float32", "f32"}, {"fp32", "f32"}, {"bfloat16", "bf16"}};
   return table;
 }
-const Synonyms& synonyms_of(Recompute) {
+const Synonyms& synonyms_of(engine::nn::Recompute) {
   static const Synonyms table{{"selective", "attention"}};
   return table;
 }
@@ -173,8 +170,7 @@ const Synonyms& synonyms_of(algorithms::Aggregation) {
 
 std::string canonical_choice(std::string_view word, const std::vector<std::string>& choices,
                              const Synonyms& synonyms) {
-  std::string text(word);
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::string text = ascii_lower(word);
   if (std::ranges::find(choices, text) != choices.end()) return text;
   std::ranges::replace(text, '-', '_');
   const auto found = synonyms.find(text);
@@ -256,15 +252,16 @@ std::string read_value(RewardRule& to, const YamlNode& node) {
   return "";
 }
 
-std::string read_value(MixSource& to, const YamlNode& node) {
-  if (node.kind != Kind::map) return expected(cat("a map of ", field_names<MixSource>()), node);
+std::string read_value(engine::data::DataSource& to, const YamlNode& node) {
+  if (node.kind != Kind::map)
+    return expected(cat("a map of ", field_names<engine::data::DataSource>()), node);
   for (const auto& [name, value] : node.members) {
     std::string why;
     if (!read_member(to, name, value, why))
-      why = cat("unknown; ", field_names<MixSource>(), " are known");
+      why = cat("unknown; ", field_names<engine::data::DataSource>(), " are known");
     if (!why.empty()) return cat(name, ": ", why);
   }
-  if (to.path.empty()) return "a source needs the key path";
+  if (to.paths.empty()) return "a source needs the key path";
   if (!(to.weight > 0)) return cat("weight: must be above 0, found ", to.weight);
   if (!contains(passes_from_0, static_cast<double>(to.epochs)))
     return cat("epochs: must be ", range_text(passes_from_0), ", found ", to.epochs);

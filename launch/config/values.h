@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "algorithms/losses/averaging.h"
-#include "engine/base/fields.h"
-#include "engine/base/text.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/text/text.h"
 #include "launch/config/data_config.h"
 #include "launch/config/rollout_config.h"
 #include "launch/config/train_config.h"
@@ -88,14 +88,15 @@ constexpr ValueKind kind_of() {
     return ValueKind::map;
   else if constexpr (std::is_same_v<T, std::vector<RewardRule>>)
     return ValueKind::rules;
-  else if constexpr (std::is_same_v<T, std::vector<MixSource>>)
+  else if constexpr (std::is_same_v<T, std::vector<engine::data::DataSource>>)
     return ValueKind::sources;
   else if constexpr (std::is_same_v<T, std::vector<engine::generate::BadWord>>)
     return ValueKind::words;
   else if constexpr (std::is_same_v<T, std::vector<engine::generate::SequenceBias>>)
     return ValueKind::biases;
   else if constexpr (is_array<T> || std::is_same_v<T, std::vector<double>> ||
-                     std::is_same_v<T, std::vector<std::int32_t>>)
+                     std::is_same_v<T, std::vector<std::int32_t>> ||
+                     std::is_same_v<T, std::vector<std::int64_t>>)
     return ValueKind::numbers;
   else if constexpr (std::is_same_v<T, std::vector<std::string>>)
     return ValueKind::texts;
@@ -125,7 +126,7 @@ std::string yaml_text(double value);
 std::string yaml_text(const std::map<std::string, std::string>& map);
 std::string yaml_text(const model::ModelOverrides& overrides);
 std::string yaml_text(const RewardRule& rule);
-std::string yaml_text(const MixSource& source);
+std::string yaml_text(const engine::data::DataSource& source);
 std::string yaml_text(const engine::generate::BadWord& word);
 std::string yaml_text(const engine::generate::SequenceBias& bias);
 template <Named E>
@@ -160,7 +161,7 @@ const Synonyms& synonyms_of(E) {
 const Synonyms& synonyms_of(engine::data::Layout);
 const Synonyms& synonyms_of(engine::optim::ScheduleKind);
 const Synonyms& synonyms_of(engine::ops::Precision);
-const Synonyms& synonyms_of(Recompute);
+const Synonyms& synonyms_of(engine::nn::Recompute);
 const Synonyms& synonyms_of(algorithms::Aggregation);
 /// The choice that a word means, or the word in lower case with underscores.
 std::string canonical_choice(std::string_view word, const std::vector<std::string>& choices,
@@ -177,7 +178,7 @@ std::string read_value(double& to, const YamlNode& node);
 std::string read_value(std::map<std::string, std::string>& to, const YamlNode& node);
 std::string read_value(model::ModelOverrides& to, const YamlNode& node);
 std::string read_value(RewardRule& to, const YamlNode& node);
-std::string read_value(MixSource& to, const YamlNode& node);
+std::string read_value(engine::data::DataSource& to, const YamlNode& node);
 std::string read_value(engine::generate::BadWord& to, const YamlNode& node);
 std::string read_value(engine::generate::SequenceBias& to, const YamlNode& node);
 template <Named E>

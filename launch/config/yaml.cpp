@@ -9,8 +9,8 @@
 
 #include <sstream>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::config {
 

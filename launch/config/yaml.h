@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::launch::config {
 

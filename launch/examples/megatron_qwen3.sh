@@ -80,6 +80,7 @@ GPT_ARGS=(
   --make-vocab-size-divisible-by 1
   --padded-vocab-size "${VOCABULARY:-151936}"
   --rotary-base 1000000
+  --norm-epsilon 1e-6
   --disable-bias-linear
   --position-embedding-type rope
   --normalization RMSNorm

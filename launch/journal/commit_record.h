@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/json.h"
 #include "launch/journal/metrics_file.h"
 
 namespace troupe::launch::journal {

@@ -1,7 +1,7 @@
 #include "launch/journal/diagnostic_file.h"
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::journal {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "engine/base/json.h"
-#include "engine/base/system_calls.h"
-#include "engine/base/text.h"
+#include "engine/base/files/system_calls.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::journal {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/base/error.h"
-#include "engine/base/output_folder.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/output_folder.h"
 
 namespace troupe::launch::journal {
 

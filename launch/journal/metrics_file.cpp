@@ -6,9 +6,9 @@
 #include <cmath>
 #include <utility>
 
-#include "engine/base/file.h"
-#include "engine/base/system_calls.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/files/system_calls.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::journal {
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "algorithms/training/journal.h"
-#include "engine/base/error.h"
-#include "engine/base/json.h"
-#include "engine/base/output_folder.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/output_folder.h"
+#include "engine/base/json/json.h"
 #include "engine/checkpoint/running_checksum.h"
 
 namespace troupe::launch::journal {

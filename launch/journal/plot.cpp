@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/journal/metrics_file.h"
 #include "launch/journal/svg.h"
 

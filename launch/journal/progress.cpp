@@ -1,22 +1,15 @@
 #include "launch/journal/progress.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
-#include "launch/journal/display_width.h"
+#include "engine/base/text/text.h"
+#include "launch/terminal/display_width.h"
 
 namespace troupe::launch::journal {
 
 namespace {
-
-constexpr int full_bar = 20, short_bar = 10;
 
 /// Four significant digits.
 std::string brief(double value) {
@@ -68,30 +61,19 @@ algorithms::Metrics with_missing(const algorithms::Metrics& before, algorithms::
   return now;
 }
 
-std::string bar_text(std::int64_t done, std::int64_t total, int width) {
-  const auto filled =
-      static_cast<std::size_t>(std::clamp<std::int64_t>(done * width / total, 0, width));
-  return cat('[', std::string(filled, '#'),
-             std::string(static_cast<std::size_t>(width) - filled, '.'), ']');
+std::string bar_of(std::int64_t done, std::int64_t total, int width) {
+  return terminal::bar_text(static_cast<double>(done) / static_cast<double>(total), width);
 }
 
 }  // namespace
 
-std::string clock_text(double seconds) {
-  const auto all = static_cast<std::int64_t>(std::max(0.0, std::min(seconds, 1e9)));
-  char buffer[40];
-  if (all >= 3600)
-    std::snprintf(buffer, sizeof(buffer), "%lld:%02d:%02d", static_cast<long long>(all / 3600),
-                  static_cast<int>(all / 60 % 60), static_cast<int>(all % 60));
-  else
-    std::snprintf(buffer, sizeof(buffer), "%d:%02d", static_cast<int>(all / 60),
-                  static_cast<int>(all % 60));
-  return buffer;
-}
-
-Progress::Progress(std::FILE* out, Options options, std::function<double()> now)
-    : out_(out), options_(std::move(options)), now_(std::move(now)) {
-  started_ = now_();
+Progress::Progress(std::FILE* out, terminal::ProgressLine::Options options, std::int64_t log_every,
+                   std::function<double()> now)
+    : log_every_(log_every),
+      terminal_(options.terminal),
+      now_(std::move(now)),
+      started_(now_()),
+      line_(out, std::move(options), now_, [this](int bar) { return fields(bar); }) {
 }
 
 void Progress::begin(std::int64_t total_steps, std::int64_t done_steps) {
@@ -110,51 +92,31 @@ void Progress::step(std::int64_t step, const algorithms::Metrics& metrics, StepS
   tokens_ += speed.tokens;
   seconds_ += speed.seconds;
   status_.clear();
-  if (options_.terminal) return show();
-  const bool due = options_.log_every > 0 &&
-                   (step % options_.log_every == 0 || step == total_ || step == first_ + 1);
-  if (!due || (now_() - last_line_ < options_.interval && step != total_)) return;
-  last_line_ = now_();
-  std::fprintf(out_, "%s\n", line().c_str());
-  std::fflush(out_);
+  const bool due =
+      log_every_ > 0 && (step % log_every_ == 0 || step == total_ || step == first_ + 1);
+  line_.show(due, step == total_);
 }
 
 void Progress::status(std::string_view text, std::int64_t done, std::int64_t total) {
-  status_ = one_line(text);
+  status_ = terminal::one_line(text);
   status_done_ = done;
   status_total_ = total;
-  if (options_.terminal) show();
-}
-
-// The cursor rests at the start of the line: when a narrower terminal breaks the line, everything
-// from there on is erased.
-void Progress::hide() {
-  if (!options_.terminal) return;
-  std::fputs("\r\x1b[J", out_);
-  std::fflush(out_);
+  show();
 }
 
 void Progress::finish() {
-  if (!options_.terminal || total_ == 0) return;
   status_.clear();
-  show();
-  std::fputs("\n", out_);
+  line_.finish(false);
 }
 
-void Progress::show() {
-  if (!options_.terminal || total_ == 0) return;
-  std::fprintf(out_, "\r%s\x1b[J\r", line(std::max(1, options_.columns() - 1)).c_str());
-  std::fflush(out_);
-}
-
-std::vector<Progress::Field> Progress::fields(int bar) const {
-  std::vector<Field> out{{0, cat("step ", done_, '/', total_)}};
+std::vector<terminal::ProgressField> Progress::fields(int bar) const {
+  if (terminal_ && total_ == 0) return {};
+  std::vector<terminal::ProgressField> out{{0, cat("step ", done_, '/', total_)}};
   const bool parts = !status_.empty() && status_total_ > 1;
-  if (options_.terminal && total_ > 0 && !parts && bar > 0)
-    out.push_back({8, bar_text(done_, total_, bar)});
+  if (terminal_ && !parts && bar > 0) out.push_back({8, bar_of(done_, total_, bar)});
   if (parts) {
     out.push_back({2, status_});
-    if (bar > 0) out.push_back({8, bar_text(status_done_, status_total_, bar)});
+    if (bar > 0) out.push_back({8, bar_of(status_done_, status_total_, bar)});
     out.push_back({3, cat(status_done_, '/', status_total_)});
   }
   int rank = 4;
@@ -164,42 +126,11 @@ std::vector<Progress::Field> Progress::fields(int bar) const {
   }
   if (tokens_ > 0 && seconds_ > 0)
     out.push_back({5, cat(to_text(tokens_ / seconds_, 0), " tok/s")});
-  if (done_ > first_ && total_ >= done_) {
-    const double each = (now_() - started_) / static_cast<double>(done_ - first_);
-    out.push_back({1, cat("ETA ", clock_text(each * static_cast<double>(total_ - done_)))});
-  }
+  if (done_ > first_ && total_ >= done_)
+    out.push_back({1, terminal::eta_text(now_() - started_, static_cast<double>(done_ - first_),
+                                         static_cast<double>(total_ - first_))});
   if (!status_.empty() && !parts) out.push_back({7, cat('(', status_, ')')});
   return out;
-}
-
-std::string Progress::line(int columns) const {
-  const auto joined = [](const std::vector<Field>& all) {
-    std::string text;
-    for (const Field& field : all) text += (text.empty() ? "" : " ") + field.text;
-    return text;
-  };
-  const auto limit = static_cast<std::size_t>(std::max(0, columns));
-  for (const int bar : {full_bar, short_bar}) {
-    std::string text = joined(fields(bar));
-    if (columns == 0 || display_width(text) <= limit) return text;
-  }
-  auto left = fields(0);
-  while (left.size() > 1 && display_width(joined(left)) > limit)
-    left.erase(std::ranges::max_element(left, {}, &Field::rank));
-  return std::string(fit_width(joined(left), limit));
-}
-
-Progress::Options stderr_options(std::int64_t log_every) {
-  Progress::Options options;
-  if (log_level() > LogLevel::info) return {.log_every = 0};
-  const char* term = std::getenv("TERM");
-  options.terminal = ::isatty(STDERR_FILENO) == 1 && term && std::string_view(term) != "dumb";
-  options.log_every = log_every;
-  options.columns = [] {
-    winsize size{};
-    return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 100;
-  };
-  return options;
 }
 
 }  // namespace troupe::launch::journal

@@ -3,11 +3,13 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <mutex>
 #include <optional>
+#include <utility>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "launch/journal/diagnostic_file.h"
 #include "launch/journal/events_file.h"
 #include "launch/journal/metrics_file.h"
@@ -19,6 +21,37 @@
 namespace troupe::launch::journal {
 
 namespace {
+
+double value_of(const algorithms::Metrics& metrics, std::string_view name) {
+  const double* value = algorithms::find_metric(metrics, name);
+  return value ? *value : std::nan("");
+}
+
+template <class... Values>
+std::string formatted(const char* format, Values... values) {
+  char buffer[160];
+  std::snprintf(buffer, sizeof(buffer), format, values...);
+  return buffer;
+}
+
+std::string local_time(double clock) {
+  const auto seconds = static_cast<std::time_t>(clock);
+  std::tm parts{};
+  localtime_r(&seconds, &parts);
+  char buffer[32];
+  std::strftime(buffer, sizeof(buffer), "%Y-%m-%d %H:%M:%S", &parts);
+  return buffer;
+}
+
+// Between two lines of dashes of its length.
+std::string validation_lines(std::int64_t step, double loss) {
+  // Megatron bounds the exponent so that the perplexity stays finite.
+  const std::string text = cat(" validation loss at iteration ", step, " on validation set | ",
+                               formatted("lm loss value: %.6E | ", loss),
+                               formatted("lm loss PPL: %.6E | ", std::exp(std::min(20.0, loss))));
+  const std::string dashes(text.size() + 1, '-');
+  return cat(dashes, '\n', text, '\n', dashes, '\n');
+}
 
 // `terminal` is held by a log line from its first hook to its second, or by the progress line.
 // Hooks are plain functions, so they use a global; they stay installed after the journal is
@@ -42,9 +75,6 @@ std::int64_t steady_nanoseconds_now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-double steady_seconds() {
-  return static_cast<double>(steady_nanoseconds_now()) * 1e-9;
 }
 std::string four_digits(double value) {
   char buffer[32];
@@ -84,6 +114,43 @@ void for_each_step(const std::string& path,
 
 }  // namespace
 
+std::string MegatronLog::step(std::int64_t step, const algorithms::Metrics& metrics, double seconds,
+                              double flops, double clock) {
+  std::string out;
+  if (step > 0) {
+    ++steps_;
+    loss_ += value_of(metrics, "loss");
+    seconds_ += seconds;
+    flops_ += flops;
+  }
+  if (steps_ > 0 && options_.every > 0 && step % options_.every == 0) {
+    const auto count = static_cast<double>(steps_);
+    const auto whole = [](std::int64_t value) { return static_cast<long long>(value); };
+    const std::int64_t consumed = options_.consumed(step);
+    const double* scale = algorithms::find_metric(metrics, "loss_scale");
+    const double* skipped = algorithms::find_metric(metrics, "skipped");
+    const double before = std::exchange(skipped_, skipped ? *skipped : 0);
+    out =
+        cat(" [", local_time(clock), "]",
+            formatted(" iteration %8lld/%8lld |", whole(step), whole(total_)),
+            formatted(" consumed samples: %12lld |", whole(consumed)),
+            formatted(" elapsed time per iteration (ms): %.1f |", 1000 * seconds_ / count),
+            formatted(" throughput per GPU (TFLOP/s/GPU): %.1f |",
+                      seconds_ > 0 ? 1e-12 * flops_ / seconds_ / options_.ranks : 0.0),
+            formatted(" learning rate: %.6E |", value_of(metrics, "learning_rate")),
+            formatted(" global batch size: %5lld |", whole(consumed - options_.consumed(step - 1))),
+            formatted(" lm loss: %.6E |", loss_ / count),
+            formatted(" loss scale: %.1f |", scale ? *scale : 1.0),
+            formatted(" grad norm: %.3f |", value_of(metrics, "grad_norm")),
+            formatted(" number of skipped iterations: %3.0f |", skipped_ - before),
+            " number of nan iterations:   0 |\n");
+    steps_ = 0;
+    loss_ = seconds_ = flops_ = 0;
+  }
+  const double eval = value_of(metrics, "eval/loss");
+  return std::isnan(eval) ? out : out + validation_lines(step, eval);
+}
+
 struct RunJournal::Files {
   LineFile metrics;
   DiagnosticFile timings, events;
@@ -97,7 +164,9 @@ RunJournal::RunJournal(OutputFolder folder, std::string title, std::string metho
                        std::int64_t log_every)
     : folder_(std::move(folder)),
       title_(std::move(title)),
-      progress_(std::make_unique<Progress>(stderr, stderr_options(log_every), steady_seconds)),
+      progress_(std::make_unique<Progress>(stderr, terminal::stderr_options(),
+                                           log_level() > LogLevel::info ? 0 : log_every,
+                                           terminal::steady_seconds)),
       health_(std::move(method)) {
   {
     const std::lock_guard lock(terminal);
@@ -135,14 +204,14 @@ void RunJournal::open_files(std::int64_t done_steps) {
   samples_sum_ = std::move(samples.sum);
   const auto timings = truncate_timings_after(folder_, "timings.jsonl", last);
   wall_before_ = timings.value_or(0);
-  files_ = std::make_unique<Files>(
-      Files{open("metrics.jsonl"),
-            DiagnosticFile(folder_, "timings.jsonl", timings ? Result<>() : fail(timings)),
-            DiagnosticFile(folder_, events_name(folder_), {}),
-            Timeline(folder_, done_steps, timeline_bytes_),
-            rewrite_sample_texts(folder_),
-            {},
-            {}});
+  files_ = std::make_unique<Files>(Files{
+      .metrics = open("metrics.jsonl"),
+      .timings = DiagnosticFile(folder_, "timings.jsonl", timings ? Result<>() : fail(timings)),
+      .events = DiagnosticFile(folder_, events_name(folder_), {}),
+      .timeline = Timeline(folder_, done_steps, timeline_bytes_),
+      .texts_rewritten = rewrite_sample_texts(folder_),
+      .samples = {},
+      .texts = {}});
 }
 
 void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
@@ -156,7 +225,7 @@ void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
   ended_ = false;
   if (on_step_) on_step_(done_steps + 1);
   if (megatron_) megatron_->begin(total_steps);
-  began_ = steady_seconds();
+  began_ = terminal::steady_seconds();
   times_.begin(steady_nanoseconds_now());
   async_.begin(steady_nanoseconds_now());
   const std::lock_guard lock(terminal);
@@ -171,7 +240,7 @@ algorithms::Metrics RunJournal::end_step_times(std::int64_t step,
   auto metrics = timing_metrics(seconds_, work_, measured_);
   const auto async = async_.end(now);
   metrics.insert(metrics.end(), async.begin(), async.end());
-  const double wall = wall_before_ + steady_seconds() - began_;
+  const double wall = wall_before_ + terminal::steady_seconds() - began_;
   files_->timings.append(timings_line(step, wall_time(), wall, metrics, warnings));
   return metrics;
 }
@@ -213,9 +282,9 @@ void RunJournal::record(std::int64_t step, const algorithms::Metrics& metrics) {
   files_->events.append(tf_record(metrics_event(wall_time(), step, all)));
   files_->timeline.record(step);
   if (on_step_ && step > 0) on_step_(step + 1);
-  const StepSpeed speed{
-      work_.processed.tokens,
-      seconds_.all - seconds_.parts[index_of(Part::eval)] - seconds_.parts[index_of(Part::save)]};
+  const StepSpeed speed{work_.processed.tokens, seconds_.all -
+                                                    seconds_.parts[index_of(StepPart::eval)] -
+                                                    seconds_.parts[index_of(StepPart::save)]};
   if (megatron_) print_as_megatron(step, metrics, speed);
   work_ = {};
   {

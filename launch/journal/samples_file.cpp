@@ -2,9 +2,10 @@
 
 #include <cmath>
 
-#include "engine/base/json.h"
-#include "engine/base/terminal_text.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/base64.h"
+#include "engine/base/text/terminal_text.h"
+#include "engine/base/text/text.h"
 #include "launch/journal/metrics_file.h"
 
 namespace troupe::launch::journal {
@@ -92,6 +93,12 @@ std::string sample_line(std::int64_t step, const algorithms::Sample& sample) {
   line.set("prompt_ids", list_of(sample.prompt_ids));
   line.set("ids", list_of(sample.ids));
   line.set("logprobs", list_of(sample.logprobs));
+  if (!sample.masks.all_whole()) {
+    Json::Array masks;
+    for (std::size_t token = 0; token < sample.masks.size(); ++token)
+      masks.emplace_back(encode_base64(sample.masks[token]));
+    line.set("sampling_masks", Json(std::move(masks)));
+  }
   Json::Array versions;
   for (const auto& [version, count] : sample.versions)
     versions.emplace_back(Json::Array{Json(version), Json(std::int64_t{count})});

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "algorithms/training/journal.h"
-#include "engine/base/output_folder.h"
+#include "engine/base/files/output_folder.h"
 
 namespace troupe::launch::journal {
 

@@ -33,28 +33,28 @@ struct Running {
         sum.alone[part] += seconds;
       return;
     }
-    sum.parts[index_of(Part::other)] += seconds;
+    sum.parts[index_of(StepPart::other)] += seconds;
   }
 };
 
 }  // namespace
 
-Part part_of(const actors::AskRecord& ask, Activity activity) {
-  if (activity == Activity::evaluation) return Part::eval;
+StepPart part_of(const actors::AskRecord& ask, Activity activity) {
+  if (activity == Activity::evaluation) return StepPart::eval;
   const std::string_view type = ask.type;
   const bool critic = ask.by.actor == "critic";
-  if (type == protocol::TrainStep::name) return critic ? Part::update_critic : Part::update;
-  if (type == protocol::Generate::name) return Part::rollout;
-  if (type == protocol::ComputeRewards::name) return Part::reward;
-  if (type == protocol::Save::name || type == protocol::FinishSave::name) return Part::save;
+  if (type == protocol::TrainStep::name) return critic ? StepPart::update_critic : StepPart::update;
+  if (type == protocol::Generate::name) return StepPart::rollout;
+  if (type == protocol::ComputeRewards::name) return StepPart::reward;
+  if (type == protocol::Save::name || type == protocol::FinishSave::name) return StepPart::save;
   for (const auto name :
        {protocol::Publish::name, protocol::ReadWeights::name, protocol::LoadWeights::name,
         protocol::MapWeights::name, protocol::PrepareWeights::name, protocol::CommitWeights::name,
         protocol::MixWeights::name})
-    if (type == name) return Part::weights;
+    if (type == name) return StepPart::weights;
   if (type == protocol::Logprobs::name || type == protocol::Score::name)
-    return critic || activity == Activity::advantage ? Part::advantage : Part::reference;
-  return Part::other;
+    return critic || activity == Activity::advantage ? StepPart::advantage : StepPart::reference;
+  return StepPart::other;
 }
 
 void StepTimes::begin(std::int64_t now) {
@@ -63,7 +63,7 @@ void StepTimes::begin(std::int64_t now) {
   began_ = entered_ = now;
 }
 
-void StepTimes::add(std::int64_t from, std::int64_t to, Part part, std::int8_t level) {
+void StepTimes::add(std::int64_t from, std::int64_t to, StepPart part, std::int8_t level) {
   from = std::max(from, began_);
   if (from >= to) return;
   const auto index = static_cast<std::uint16_t>(part);
@@ -72,14 +72,14 @@ void StepTimes::add(std::int64_t from, std::int64_t to, Part part, std::int8_t l
 }
 
 void StepTimes::enter(Activity activity, std::int64_t now) {
-  if (activity_ == Activity::advantage) add(entered_, now, Part::advantage, 0);
-  if (activity_ == Activity::evaluation) add(entered_, now, Part::eval, 0);
+  if (activity_ == Activity::advantage) add(entered_, now, StepPart::advantage, 0);
+  if (activity_ == Activity::evaluation) add(entered_, now, StepPart::eval, 0);
   activity_ = activity;
   entered_ = now;
 }
 
 void StepTimes::answered(const actors::AskRecord& ask) {
-  const Part part = part_of(ask, activity_);
+  const StepPart part = part_of(ask, activity_);
   add(ask.asked, ask.answered, part, 1);
   if (ask.began > 0) add(ask.began, ask.ended, part, 2);
   if (edges_.size() >= max_edges) count(ask.answered);

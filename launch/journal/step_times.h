@@ -12,7 +12,7 @@
 namespace troupe::launch::journal {
 
 /// The parts of a step, first those that hide the ones after them.
-enum class Part {
+enum class StepPart {
   update,
   update_critic,
   rollout,
@@ -27,12 +27,12 @@ enum class Part {
 inline constexpr std::array<std::string_view, 10> part_names{
     "update", "update_critic", "rollout",   "weights", "save",
     "eval",   "advantage",     "reference", "reward",  "other"};
-constexpr std::size_t index_of(Part part) {
+constexpr std::size_t index_of(StepPart part) {
   return static_cast<std::size_t>(part);
 }
 
 /// The part that a call belongs to, made during `activity`.
-Part part_of(const actors::AskRecord& ask, algorithms::Activity activity);
+StepPart part_of(const actors::AskRecord& ask, algorithms::Activity activity);
 
 struct StepSeconds {
   double all = 0;
@@ -59,7 +59,7 @@ class StepTimes {
     std::int8_t level;  ///< 2: a handler, 1: a call, 0: the algorithm
     std::int8_t change;
   };
-  void add(std::int64_t from, std::int64_t to, Part part, std::int8_t level);
+  void add(std::int64_t from, std::int64_t to, StepPart part, std::int8_t level);
   void count(std::int64_t now);
 
   std::vector<Edge> edges_;

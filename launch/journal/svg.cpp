@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "engine/base/terminal_text.h"
-#include "engine/base/text.h"
+#include "engine/base/text/terminal_text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::journal {
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/journal/line_tail.h"
 #include "launch/journal/svg.h"
 

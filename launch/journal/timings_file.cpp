@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "engine/base/fields.h"
-#include "engine/base/json.h"
-#include "engine/base/log_file.h"
-#include "engine/base/text.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/json/json.h"
+#include "engine/base/log/log_file.h"
+#include "engine/base/text/text.h"
 #include "launch/journal/metrics_file.h"
 
 namespace troupe::launch::journal {
@@ -20,16 +20,17 @@ algorithms::Metrics timing_metrics(const StepSeconds& seconds, const StepWork& w
                                    const Measured& measured) {
   algorithms::Metrics out{{"timing/all", seconds.all}};
   // A part that the method was not said to have is shown where it took time.
-  const auto shown = [&](Part part) {
-    return part == Part::other || seconds.parts[index_of(part)] > 0 ||
+  const auto shown = [&](StepPart part) {
+    return part == StepPart::other || seconds.parts[index_of(part)] > 0 ||
            std::ranges::find(measured.parts, part) != measured.parts.end();
   };
-  for (const Part part :
-       {Part::rollout, Part::weights, Part::reference, Part::reward, Part::advantage, Part::update,
-        Part::update_critic, Part::eval, Part::save, Part::other})
+  for (const StepPart part :
+       {StepPart::rollout, StepPart::weights, StepPart::reference, StepPart::reward,
+        StepPart::advantage, StepPart::update, StepPart::update_critic, StepPart::eval,
+        StepPart::save, StepPart::other})
     if (shown(part))
       out.emplace_back(cat("timing/", part_names[index_of(part)]), seconds.parts[index_of(part)]);
-  for (const Part part : {Part::rollout, Part::reference, Part::reward})
+  for (const StepPart part : {StepPart::rollout, StepPart::reference, StepPart::reward})
     if (shown(part))
       out.emplace_back(cat("timing/non_overlap_", part_names[index_of(part)]),
                        seconds.alone[index_of(part)]);

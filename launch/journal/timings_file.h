@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "algorithms/training/journal.h"
-#include "engine/base/output_folder.h"
+#include "engine/base/files/output_folder.h"
 #include "launch/journal/step_times.h"
 
 namespace troupe::launch::journal {
@@ -18,7 +18,7 @@ namespace troupe::launch::journal {
 /// What is known of a run before its first step.
 struct Measured {
   /// The parts that the method has, besides `other`; they are in every line.
-  std::vector<Part> parts{Part::update, Part::save};
+  std::vector<StepPart> parts{StepPart::update, StepPart::save};
   /// FLOPs of a pass: those that the method needs, and those with what is computed again.
   std::function<std::pair<double, double>(const algorithms::ModelPass&)> flops;
   double peak_tflops = 0;   ///< denominator of mfu and hfu; 0: unknown

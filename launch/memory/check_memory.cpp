@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/memory/memory.h"
 #include "launch/memory/what_fits.h"
 #include "launch/recipes/recipes.h"
@@ -57,10 +57,10 @@ std::string figures(const Exceeded& found, int processes) {
 std::string lower(const config::RunConfig& config) {
   std::vector<std::string> settings{
       cat("lower train.micro_batch_tokens (", config.train.micro_batch_tokens, ")")};
-  if (!run::recomputed_settings(config).layers)
+  if (!config.train.recomputed.has(engine::nn::Recompute::full))
     settings.emplace_back("set train.recompute to [full]");
   if (recipes::roles_of(config).rollout.needed)
-    settings.push_back(cat("lower rollout.max_sequences (", config.rollout.max_sequences,
+    settings.push_back(cat("lower rollout.max_sequences (", config.rollout.generator.max_sequences,
                            ") or rollout.cache_tokens"));
   return join(settings, ", or ");
 }

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "engine/base/available_memory.h"
-#include "engine/base/error.h"
+#include "engine/base/environment/available_memory.h"
+#include "engine/base/errors/error.h"
 #include "engine/models/spec.h"
 #include "launch/config/run_config.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/generate/kv_cache.h"
 #include "launch/memory/model_shares.h"
@@ -124,12 +124,12 @@ class Ranks {
 void add_activations(std::vector<MemoryPart>& parts, const config::RunConfig& config,
                      const Ranks& ranks) {
   std::vector<std::string> names;
-  for (const config::Recompute what : config.train.recompute) names.emplace_back(name_of(what));
+  for (const auto what : config.train.recomputed.kinds) names.emplace_back(name_of(what));
   const std::string recomputed =
       names.empty() ? "" : cat(", ", join(names, " and "), " recomputed");
   parts.push_back(
-      {cat("activations of ", config.train.micro_batch_tokens * config.parallel.dp, " tokens",
-           recomputed, config.train.offload.empty() ? "" : ", in files", " (estimate)"),
+      {cat("activations of ", std::int64_t{config.train.micro_batch_tokens} * config.parallel.dp,
+           " tokens", recomputed, config.train.offload.empty() ? "" : ", in files", " (estimate)"),
        ranks.sum([](const auto& rank) { return rank.activations; }), 0, 0, 0});
   parts.push_back({"packed GEMM operands and logits of the head (estimate)",
                    ranks.sum([](const auto& rank) { return rank.products; }), 0, 0, 0});
@@ -145,7 +145,7 @@ std::int64_t cached_tokens(const config::RunConfig& config,
   const std::int64_t all = engine::generate::cache_pages(generator, spec) * generator.page_size;
   // Evaluations and other programs send other numbers of sequences.
   const bool other_sequences =
-      !config.eval.path.empty() || config.data.split > 0 || !config.serve.listen.empty();
+      !config.eval.path.empty() || config.data.selection.split > 0 || !config.serve.listen.empty();
   if (other_sequences || config.async.on() || config.grpo.dynamic.on) return all;
   const recipes::RowUse use = recipes::recipe_of(config).row_use(config);
   // A greedy answer is one more (grpo.estimator remax).
@@ -153,7 +153,8 @@ std::int64_t cached_tokens(const config::RunConfig& config,
   const std::int64_t samples = (use.samples + 1) * use.batches * config.train.batch_size,
                      sequences = generator.prefix_cache
                                      ? samples
-                                     : std::min(samples, config.rollout.max_sequences),
+                                     : std::min<std::int64_t>(
+                                           samples, config.rollout.generator.max_sequences),
                      pages = (run::max_length(config, spec) + generator.page_size - 1) /
                              generator.page_size;
   return std::min(all, sequences * pages * generator.page_size);
@@ -229,7 +230,7 @@ std::vector<MemoryPart> other_models(const config::RunConfig& config,
   std::vector<MemoryPart> parts;
   if (roles.critic.needed && recipes::has_grid(config, recipes::Role::critic)) {
     const std::uint64_t each = critic_bytes(config, spec),
-                        ranks = count_of(recipes::policy_grid(config).ranks());
+                        ranks = count_of(config.parallel.ranks());
     parts.push_back(divided("critic: weights, gradients and moments", ranks * each, each, ranks));
   }
   if (roles.reference.needed)

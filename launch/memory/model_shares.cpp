@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/generate/kv_cache.h"
 #include "launch/run/settings.h"
 
@@ -12,11 +12,10 @@ namespace models = engine::models;
 
 std::vector<PartOfModel> parts_of_model(const config::RunConfig& config,
                                         const models::DecoderSpec& spec) {
-  const auto tp = static_cast<int>(config.parallel.tp), pp = static_cast<int>(config.parallel.pp),
-             vpp = static_cast<int>(config.parallel.vpp);
+  const int tp = config.parallel.tp, pp = config.parallel.pp, vpp = config.parallel.vpp;
   value_or_throw(models::check_split(spec, tp));
   const auto layers = value_or_throw(
-      models::stage_layers(spec, pp, run::layers_of_stages(config), run::noop_layers(config), vpp));
+      models::stage_layers(spec, pp, config.parallel.layers, config.parallel.noop_layers, vpp));
   std::vector<PartOfModel> parts;
   for (int index = 0; index < pp; ++index)
     for (int part = 0; part < tp; ++part) {

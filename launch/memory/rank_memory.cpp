@@ -18,10 +18,6 @@ namespace models = engine::models;
 
 namespace {
 
-std::uint64_t bytes_of(config::StateType type) {
-  return type == config::StateType::bf16 ? 2 : 4;
-}
-
 models::DecoderSpec critic_spec(const config::RunConfig& config, models::DecoderSpec spec) {
   if (!config.critic.model.empty())
     spec = value_or_throw(engine::checkpoint::read_folder_spec(config.critic.model));
@@ -92,7 +88,7 @@ class Place {
     part.layers = std::ssize(stage_.layers());
     part.lora.reset();
     if (!stage_.last()) part.labels = 1;  // no logits
-    auto recomputed = run::recomputed_settings(config_);
+    engine::nn::Recomputed recomputed = config_.train.recomputed;
     recomputed.in_advance = recomputed.in_advance && !stage_.last();
     const auto own = engine::train::footprint(part, recomputed, tokens, split_, grads_known,
                                               config_.train.dtype);
@@ -126,10 +122,10 @@ class Place {
 }  // namespace
 
 ValueBytes::ValueBytes(const config::RunConfig& config)
-    : weight(!recipes::adapts(config) && config.train.weights == config::WeightType::bf16 ? 2 : 4),
-      gradient(recipes::adapts(config) ? 4 : bytes_of(config.train.gradients)),
-      moment(bytes_of(config.train.moments)),
-      average(config.train.ema_decay > 0 ? 4 : 0) {
+    : weight(bytes_of(run::value_types(config).values)),
+      gradient(bytes_of(run::value_types(config).grads)),
+      moment(bytes_of(stored(config.train.moments))),
+      average(config.train.optimizer.ema_decay > 0 ? 4 : 0) {
 }
 
 std::vector<RankMemory> memory_of_ranks(const config::RunConfig& config,

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/memory/memory.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/model_spec.h"
@@ -18,12 +18,12 @@ namespace {
 void train_adapter(config::RunConfig& config) {
   config.lora.rank = 8;
   config.parallel.sp = false;
-  config.train.weights = config::WeightType::f32;
+  config.train.optimizer.weights = engine::nn::WeightType::f32;
 }
 
 void round_states(config::RunConfig& config) {
-  if (!recipes::adapts(config)) config.train.weights = config::WeightType::bf16;
-  config.train.gradients = config.train.moments = config::StateType::bf16;
+  if (!recipes::adapts(config)) config.train.optimizer.weights = engine::nn::WeightType::bf16;
+  config.train.gradients = config.train.moments = engine::nn::StateType::bf16;
 }
 
 /// Rows, or completions, of one update.

@@ -1,6 +1,6 @@
 #include "launch/model/chat_prompt.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/prompt_types.h"
 
 namespace troupe::launch::model {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/tokenizer/chat_template.h"
 
 namespace troupe::launch::model {

@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "engine/adapter/peft_file.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/identity.h"
+#include "engine/checkpoint/init_weights.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/read_checkpoint.h"
-#include "engine/ops/cpu/cpu_options.h"
+#include "engine/ops/devices/make_device.h"
 #include "launch/model/json_lines.h"
 
 namespace troupe::launch::model {
@@ -29,14 +30,13 @@ Result<> check_head(const engine::models::DecoderSpec& spec, NeededHead head,
 /// a checkpoint of troupe, which records the model's checksums. Errc::usage.
 Result<> check_base(const engine::adapter::ModelFolders& folders) {
   const auto state = engine::checkpoint::read_training_state(folders.adapter);
-  const Json* recorded = state ? state->state.find("identity") : nullptr;
-  if (!recorded) return {};
-  const auto identity = engine::checkpoint::Identity::from_json(
-      *recorded, cat(folders.adapter, "/training/state.json"));
+  if (!state) return {};
+  const auto identity = engine::checkpoint::identity_in(state->state, state->file);
   RETURN_IF_ERROR(identity);
-  const auto model =
-      std::ranges::find(identity->parts, "model", &engine::checkpoint::InputPart::name);
-  if (model == identity->parts.end()) return {};
+  if (!*identity) return {};
+  const auto& parts = (*identity)->parts;
+  const auto model = std::ranges::find(parts, "model", &engine::checkpoint::InputPart::name);
+  if (model == parts.end()) return {};
   for (const engine::checkpoint::PartFile& file : model->files) {
     if (file.name == "generation_config.json") continue;  // does not change the weights' meaning
     const auto found = engine::checkpoint::measure_file(cat(folders.model, "/", file.name));
@@ -47,6 +47,17 @@ Result<> check_base(const engine::adapter::ModelFolders& folders) {
                     "; give the right one with --model BASE --adapter ", folders.adapter));
   }
   return {};
+}
+
+Result<std::unique_ptr<engine::models::Decoder>> random_decoder(
+    engine::ops::Device& device, const std::string& folder, engine::models::DecoderSpec spec,
+    const ModelOptions& options, const engine::models::ModelPart& part) {
+  const auto std_dev = engine::checkpoint::initializer_range(folder);
+  RETURN_IF_ERROR(std_dev);
+  auto decoder =
+      std::make_unique<engine::models::Decoder>(device, std::move(spec), options.gradients, part);
+  engine::checkpoint::init_weights(*decoder, {.std_dev = *std_dev, .scaled_output = false});
+  return decoder;
 }
 
 }  // namespace
@@ -63,7 +74,8 @@ Result<Model> Model::load(const ModelOptions& options, NeededHead head,
   const auto& [base, adapter_folder, text] = model.folders_;
   if (options.adapter.empty() && !adapter_folder.empty())
     RETURN_IF_ERROR(check_base(model.folders_));
-  model.device_ = engine::ops::make_cpu_device({.threads = options.threads});
+  model.device_ = engine::ops::make_device({.threads = options.threads});
+  if (options.observe) model.device_ = options.observe(std::move(model.device_));
   RETURN_IF_ERROR(engine::checkpoint::verify_model_files(base));
   if (!adapter_folder.empty())
     RETURN_IF_ERROR(engine::checkpoint::verify_model_files(adapter_folder));
@@ -75,8 +87,10 @@ Result<Model> Model::load(const ModelOptions& options, NeededHead head,
     RETURN_IF_ERROR(adapter);
     spec->lora = std::move(adapter->lora);
   }
-  auto decoder =
-      engine::checkpoint::load_decoder(*model.device_, base, std::move(*spec), false, part);
+  const bool random = options.random_weights && !engine::checkpoint::has_weight_files(base);
+  auto decoder = random ? random_decoder(*model.device_, base, std::move(*spec), options, part)
+                        : engine::checkpoint::load_decoder(*model.device_, base, std::move(*spec),
+                                                           options.gradients, part);
   RETURN_IF_ERROR(decoder);
   model.decoder_ = std::move(*decoder);
   if (!adapter_folder.empty())

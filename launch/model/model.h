@@ -1,13 +1,14 @@
 // Model: a device, a decoder and a tokenizer loaded on demand, for the commands.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "engine/adapter/model_folders.h"
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/json.h"
 #include "engine/models/decoder.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "launch/model/model_overrides.h"
@@ -22,6 +23,13 @@ struct ModelOptions {
   int threads = 0;
   ModelOverrides overrides;  ///< of the model, the base where there is an adapter
   engine::tokenizer::TokenizerIds tokenizer_ids = engine::tokenizer::TokenizerIds::file;
+  bool gradients = false;  ///< allocates those of the parameters
+  /// A folder without weight files gets random weights (checkpoint/init_weights.h), which have the
+  /// standard deviation initializer_range of its config.json.
+  bool random_weights = false;
+  /// Makes the device that the model computes on from the machine's; empty: that device.
+  std::function<std::shared_ptr<engine::ops::Device>(std::shared_ptr<engine::ops::Device>)>
+      observe = {};
 };
 
 /// The output head that a command needs.
@@ -52,7 +60,7 @@ class Model {
  private:
   engine::adapter::ModelFolders folders_;
   engine::models::ModelPart part_;
-  std::unique_ptr<engine::ops::Device> device_;
+  std::shared_ptr<engine::ops::Device> device_;
   std::unique_ptr<engine::models::Decoder> decoder_;
   engine::ops::Precision precision_ = engine::ops::Precision::f32;
   engine::tokenizer::TokenizerIds ids_ = engine::tokenizer::TokenizerIds::file;

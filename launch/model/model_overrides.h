@@ -1,7 +1,7 @@
 // ModelOverrides: values in place of those of a model's config.json (engine/models/overrides.h).
 #pragma once
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::launch::model {
 

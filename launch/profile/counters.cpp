@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::profile {
 namespace {

@@ -9,10 +9,10 @@ CountedModel counted(const engine::models::DecoderSpec& spec) {
 }
 
 PassCounter::PassCounter(std::map<algorithms::PassModel, CountedModel> models,
-                         engine::nn::Recomputed recomputed, double layers_again)
+                         const engine::nn::Recomputed& recomputed, double layers_again)
     : models_(std::move(models)),
       recomputed_(recomputed),
-      layers_again_(recomputed.layers ? layers_again : 0) {
+      layers_again_(recomputed.has(engine::nn::Recompute::full) ? layers_again : 0) {
 }
 
 PassFlops PassCounter::operator()(const algorithms::ModelPass& pass) const {
@@ -27,7 +27,7 @@ PassFlops PassCounter::operator()(const algorithms::ModelPass& pass) const {
   const double needed = (1 + model.backward) * (layers + head) + 3 * attention;
   double again = attention / 2;  // q.k, half of the products of attention
   again += layers_again_ * (layers + attention);
-  if (recomputed_.attention) again += (1 - layers_again_) * attention;
+  if (recomputed_.has(engine::nn::Recompute::attention)) again += (1 - layers_again_) * attention;
   return {needed, needed + again};
 }
 

@@ -26,9 +26,9 @@ CountedModel counted(const engine::models::DecoderSpec& spec);
 class PassCounter {
  public:
   /// `models`: those of the run; the passes of others are counted as the policy's. `layers_again`:
-  /// share of the layers that Recomputed::layers recomputes.
+  /// share of the layers that Recompute::full recomputes.
   PassCounter(std::map<algorithms::PassModel, CountedModel> models,
-              engine::nn::Recomputed recomputed, double layers_again = 1);
+              const engine::nn::Recomputed& recomputed, double layers_again = 1);
 
   /// A training pass is (1 + backward) forward passes, of attention always 3. Recomputation adds
   /// what train.recompute names, and the scores of attention, which the backward pass computes

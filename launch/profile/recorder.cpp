@@ -64,8 +64,13 @@ void Recorder::add(const Event& event) {
   const SpanStart& span = event.span;
   const bool op = span.kind == SpanKind::op;
   Key key{span.kind, std::string(span.name), event.stack, op ? span.detail : std::string()};
-  Sum& sum = sums_.try_emplace(key, Sum{span.kind, key.name, key.stack, key.shapes, 0, {}, 0, {}})
-                 .first->second;
+  const Sum none{.kind = span.kind,
+                 .name = key.name,
+                 .stack = key.stack,
+                 .shapes = key.shapes,
+                 .work = {},
+                 .spent = {}};
+  Sum& sum = sums_.try_emplace(key, none).first->second;
   ++sum.calls;
   sum.work.flops += span.work.flops;
   sum.work.bytes += span.work.bytes;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/spans.h"
+#include "engine/base/text/spans.h"
 #include "engine/ops/roofline.h"
 #include "launch/profile/counters.h"
 

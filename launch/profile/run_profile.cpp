@@ -5,9 +5,9 @@
 #include <ctime>
 #include <filesystem>
 
-#include "engine/base/log.h"
-#include "engine/base/terminal_text.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/terminal_text.h"
+#include "engine/base/text/text.h"
 #include "engine/ops/profiled_device.h"
 #include "engine/parallel/profiled_communicator.h"
 #include "launch/profile/report.h"
@@ -130,8 +130,7 @@ RunProfile::RunProfile(const config::RunConfig& config, std::string node, bool l
 RunProfile::~RunProfile() {
   if (!board_) return;
   const auto& chosen = config_.profile.ranks;
-  const auto speaker =
-      ranks_.find(chosen.front() < 0 ? 0 : static_cast<int>(std::ranges::min(chosen)));
+  const auto speaker = ranks_.find(chosen.front() < 0 ? 0 : std::ranges::min(chosen));
   if (speaker == ranks_.end()) return;
   const std::string table = speaker->second->finish();
   if (table.empty())
@@ -147,7 +146,7 @@ void RunProfile::at_step(std::int64_t step) {
 
 bool RunProfile::chosen(int rank) const {
   const auto& ranks = config_.profile.ranks;
-  return ranks.front() < 0 || std::ranges::find(ranks, static_cast<double>(rank)) != ranks.end();
+  return ranks.front() < 0 || std::ranges::find(ranks, rank) != ranks.end();
 }
 
 Profiler* RunProfile::rank(int rank) {

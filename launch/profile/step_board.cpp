@@ -10,8 +10,8 @@
 #include <chrono>
 #include <utility>
 
-#include "engine/base/environment_error.h"
-#include "engine/base/text.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::profile {
 

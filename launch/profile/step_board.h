@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::launch::profile {
 

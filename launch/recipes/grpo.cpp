@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/grpo_formula.h"
 #include "launch/recipes/held_out.h"
 #include "launch/recipes/off_policy.h"
@@ -230,15 +230,15 @@ void validate_grpo(Validation& v) {
 }
 
 int run_grpo(RunContext& context) {
-  auto settings = value_or_throw(grpo_settings(context.config()));
-  value_or_throw(algorithms::resume(settings, context.algorithm_state()));
+  const auto settings = value_or_throw(grpo_settings(context.config()));
   const RowUse use = grpo_rows(context.config());
   auto data = context.loader<engine::data::PromptRow>(context.data_options(), use.batches);
   auto held_out = held_out_prompts(
       context, context.config().train.batch_size * settings.minibatches * settings.group);
   auto actors = context.cluster();
   const auto plan = context.begin(data.batches(), use.updates);
-  return context.run(grpo(actors, data, plan, settings, std::move(held_out)), plan);
+  return context.run(
+      grpo(actors, data, plan, settings, std::move(held_out), context.algorithm_state()), plan);
 }
 
 }  // namespace
@@ -258,7 +258,7 @@ Result<GrpoConfig> grpo_settings(const config::RunConfig& config) {
   out.whole_groups = needed.whole_groups;
   out.logged_completions = recorded_samples(config, out.logged_completions);
   out.loss.temperature = out.sampling.temperature;
-  out.entropy_bonus = out.loss.entropy_coef;
+  out.loss.masked = out.sampling.report_masks;
   out.recompute_old = recomputes_old_logp(config);
   RETURN_IF_ERROR(out.loss.validate());
   for (const config::RewardRule& rule : config.reward)

@@ -1,6 +1,6 @@
 #include "launch/recipes/grpo_formula.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/sampling.h"
 
 namespace troupe::launch::recipes {
@@ -180,6 +180,7 @@ std::string grpo_formula(const config::RunConfig& config) {
   else if (g.loss.entropy_coef != 0)
     text += cat(" - ", to_text(g.loss.entropy_coef), " H");
   text += cat("\n", ratio(g.loss));
+  text += mask_formula(config);
   text += weight_definition(g.loss.correction);
   if (g.compares())
     text += cat("x = log p(t) - log p_ref(t),  p_ref: ",

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/sampling.h"
@@ -14,10 +14,10 @@ void validate_eval_path(Validation& v) {
   const auto& held_out = v.config.eval.path;
   if (!has_held_out(v.config))
     v.unused("eval.every", "there are no held-out rows: eval.path is empty");
-  if (v.config.data.split > 0 && !held_out.empty())
+  if (v.config.data.selection.split > 0 && !held_out.empty())
     v.problem(cat(v.named("data.split"), ": eval.path is also set; keep one of them"));
   for (const auto& path : held_out)
-    if (std::ranges::find(v.config.data.path, path) != v.config.data.path.end())
+    if (std::ranges::find(v.config.data.paths, path) != v.config.data.paths.end())
       v.warn(cat(v.named("eval.path"),
                  ": is also in data.path: eval metrics will not measure generalization"));
 }
@@ -57,18 +57,18 @@ void validate_following(Validation& v, std::string_view section,
 
 bool has_held_out(const config::RunConfig& config) {
   if (reads_token_files(config)) return validates_token_files(config);
-  return !config.eval.path.empty() || config.data.split > 0;
+  return !config.eval.path.empty() || config.data.selection.split > 0;
 }
 
 void log_held_out(const config::RunConfig& config, const engine::data::DataReport& report) {
   // The data library has already warned if rows were dropped or truncated.
-  if (config.data.split > 0 && report.bad + report.untrainable + report.truncated == 0)
+  if (config.data.selection.split > 0 && report.bad + report.untrainable + report.truncated == 0)
     log_info(cat("eval: ", report.text()));
 }
 
 engine::data::DataOptions eval_options(const RunContext& context) {
   auto options = context.data_options();
-  if (context.config().data.split > 0) {
+  if (context.config().data.selection.split > 0) {
     options.selection.held_out = true;
     return options;
   }
@@ -84,6 +84,7 @@ algorithms::HeldOutPrompts eval_settings(const config::RunConfig& config) {
   out.every = e.every;
   out.samples = static_cast<int>(e.samples);
   out.sampling = sampling_settings(config);
+  out.sampling.report_masks = false;
   const double temperature = e.temperature >= 0 ? e.temperature : e.samples > 1 ? 1 : 0;
   out.sampling.greedy = temperature == 0;
   if (!out.sampling.greedy) out.sampling.temperature = temperature;

@@ -2,7 +2,7 @@
 
 #include "engine/adapter/model_folders.h"
 #include "engine/adapter/peft_file.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/recipes.h"
 
 namespace troupe::launch::recipes {

@@ -1,6 +1,6 @@
 #include "launch/recipes/model_spec.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"

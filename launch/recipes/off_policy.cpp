@@ -1,6 +1,6 @@
 #include "launch/recipes/off_policy.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/sampling.h"
 
 namespace troupe::launch::recipes {

@@ -1,6 +1,6 @@
 #include "launch/recipes/ppo.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/held_out.h"
 #include "launch/recipes/off_policy.h"
 #include "launch/recipes/rewards.h"
@@ -177,6 +177,7 @@ std::string ppo_formula(const config::RunConfig& config) {
                          filter_factor(p.policy.correction), ppo_policy(p),
                          "\nrho = p(t) / p_old(t), p_old: ", old_policy(p), "\n",
                          weight_definition(p.policy.correction));
+  text += mask_formula(config);
   text += cat("A = sum over k of (", to_text(p.gae.gamma), " x ", to_text(p.gae.lambda),
               ")^k (r + ", to_text(p.gae.gamma), " V_next - V) of the k-th token on",
               p.whiten_advantages ? ", whitened over the batch\n" : "\n");
@@ -220,7 +221,7 @@ Result<PpoConfig> ppo_settings(const config::RunConfig& config) {
   out.logged_completions = recorded_samples(config, out.logged_completions);
   out.recompute_old = config.ppo.recompute_old || samples_have_other_logp(config);
   out.value = config.critic.loss;
-  out.critic_warmup = static_cast<int>(config.critic.warmup_rounds);
+  out.critic_warmup = config.critic.warmup_rounds;
   return out;
 }
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/init_weights.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/recipes/held_out.h"
@@ -149,8 +149,7 @@ int run_token_files(RunContext& context) {
     throw Failure({Errc::usage, cat("pretrain.split ", quote(config.pretrain.split),
                                     ": has no training data; expected a first weight above 0")});
   std::int64_t consumed = 0;
-  if (const Json* saved =
-          context.saved_state().is_null() ? nullptr : context.saved_state().find("data")) {
+  if (const Json* saved = context.saved_data()) {
     consumed =
         value_or_throw(get_integer(*saved, "consumed_samples", "the checkpoint's data state"));
     const auto samples =
@@ -192,9 +191,9 @@ bool is_token_dataset(const std::string& path) {
 
 bool reads_token_files(const config::RunConfig& config) {
   if (config.algorithm != algorithms::PretrainConfig::name) return false;
-  if (!config.data.path.empty()) return is_token_dataset(config.data.path.front());
-  return !config.data.mix.empty() && !config.data.mix.front().path.empty() &&
-         is_token_dataset(config.data.mix.front().path.front());
+  if (!config.data.paths.empty()) return is_token_dataset(config.data.paths.front());
+  return !config.data.mix.empty() && !config.data.mix.front().paths.empty() &&
+         is_token_dataset(config.data.mix.front().paths.front());
 }
 
 bool validates_token_files(const config::RunConfig& config) {

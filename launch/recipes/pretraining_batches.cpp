@@ -66,10 +66,10 @@ class RowBatches final : public algorithms::PretrainingBatches {
 Result<megatron::PretrainingOptions> token_file_options(const config::RunConfig& config,
                                                         std::int64_t sequence_length) {
   megatron::PretrainingOptions out;
-  for (const std::string& path : config.data.path) out.parts.push_back({path, 0});
-  for (const config::MixSource& source : config.data.mix)
-    for (const std::string& path : source.path)
-      out.parts.push_back({path, source.weight / static_cast<double>(source.path.size())});
+  for (const std::string& path : config.data.paths) out.parts.push_back({path, 0});
+  for (const engine::data::DataSource& source : config.data.mix)
+    for (const std::string& path : source.paths)
+      out.parts.push_back({path, source.weight / static_cast<double>(source.paths.size())});
   out.has_weights = !config.data.mix.empty();
   out.split = config.pretrain.split;
   const auto spec = spec_of(config, config.model);

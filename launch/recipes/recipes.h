@@ -1,5 +1,5 @@
-// The table of recipes, one for each method of algorithms/methods.h: row_recipe.h, or the overload
-// of recipe_for() for its settings.
+// The table of recipes, one for each method of algorithms/methods.h: the template of recipes.cpp,
+// or the overload of recipe_for() for its settings.
 #pragma once
 
 #include <span>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 

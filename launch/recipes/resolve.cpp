@@ -5,10 +5,10 @@
 #include <set>
 
 #include "engine/adapter/model_folders.h"
-#include "engine/base/file.h"
-#include "engine/base/json.h"
-#include "engine/base/read_stream.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/files/read_stream.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "launch/config/data_config.h"
 #include "launch/config/paths.h"
 #include "launch/config/schema.h"

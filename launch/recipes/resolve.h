@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "launch/config/run_config.h"
 
 namespace troupe::launch::recipes {

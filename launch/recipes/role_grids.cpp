@@ -2,18 +2,6 @@
 
 namespace troupe::launch::recipes {
 
-engine::parallel::Grid grid_of(const config::ParallelConfig& parallel) {
-  return {.dp = static_cast<int>(parallel.dp),
-          .tp = static_cast<int>(parallel.tp),
-          .pp = static_cast<int>(parallel.pp),
-          .cp = static_cast<int>(parallel.cp),
-          .order = parallel.order};
-}
-
-engine::parallel::Grid policy_grid(const config::RunConfig& config) {
-  return grid_of(config.parallel);
-}
-
 const config::RoleParallelConfig* role_section(const config::RunConfig& config, Role role) {
   switch (role) {
     case Role::reference:
@@ -47,7 +35,7 @@ config::ParallelConfig parallel_of(const config::RunConfig& config, Role role, R
   config::ParallelConfig out = *section;
   if (out.dp > 0) return out;
   const bool one = kind == RankKind::threads && role != Role::critic;
-  out.dp = one ? 1 : policy_grid(config).ranks() / (out.tp * out.pp * out.cp);
+  out.dp = one ? 1 : config.parallel.ranks() / (out.tp * out.pp * out.cp);
   return out;
 }
 

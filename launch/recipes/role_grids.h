@@ -4,15 +4,10 @@
 
 #include <array>
 
-#include "engine/parallel/grid.h"
 #include "launch/config/run_config.h"
 #include "launch/recipes/role.h"
 
 namespace troupe::launch::recipes {
-
-engine::parallel::Grid grid_of(const config::ParallelConfig& parallel);
-/// The grid of the policy's ranks, which are those of the run.
-engine::parallel::Grid policy_grid(const config::RunConfig& config);
 
 /// The roles that have a section `parallel.ROLE`.
 inline constexpr std::array roles_with_section{Role::reference, Role::reward, Role::rollout,

@@ -5,8 +5,8 @@
 #include "actors/runtime/task.h"
 #include "algorithms/training/cluster.h"
 #include "algorithms/training/plan.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/data/loader/loader.h"
 #include "launch/config/run_config.h"
 
@@ -20,14 +20,10 @@ class RunContext {
   virtual std::int64_t max_length() const = 0;
   /// Encodes text with the policy's tokenizer and chat template.
   virtual const engine::data::TextEncoder& text() const = 0;
-  /// State of the algorithm in the checkpoint that the run resumes from; null at the start.
-  virtual const Json& saved_state() const = 0;
+  /// The position in the data in the checkpoint that the run resumes from; nullptr: there is none.
+  virtual const Json* saved_data() const = 0;
   /// State of the algorithm's controllers in it; null if there is none.
-  Json algorithm_state() const {
-    const Json* algorithm = saved_state().is_null() ? nullptr : saved_state().find("algorithm");
-    const Json* state = algorithm ? algorithm->find("state") : nullptr;
-    return state ? *state : Json();
-  }
+  virtual Json algorithm_state() const = 0;
   virtual engine::data::DataOptions data_options() const = 0;
   /// Options for batches of `batches_of` times train.batch_size rows.
   virtual engine::data::LoaderOptions loader_options(std::int64_t batches_of) const = 0;
@@ -36,10 +32,10 @@ class RunContext {
   virtual algorithms::Cluster cluster() = 0;
   /// Starts the journal. `batches`: batches in one run over the loader (0: unlimited); `updates`:
   /// optimizer steps per batch. Throws Failure.
-  virtual algorithms::Plan begin(std::int64_t batches, std::int64_t updates) = 0;
-  algorithms::Plan begin(std::int64_t batches) { return begin(batches, 1); }
+  virtual algorithms::TrainingPlan begin(std::int64_t batches, std::int64_t updates) = 0;
+  algorithms::TrainingPlan begin(std::int64_t batches) { return begin(batches, 1); }
   /// Runs the algorithm to its end or until the run is stopped; returns the process's exit code.
-  virtual int run(actors::Task<void> algorithm, const algorithms::Plan& plan) = 0;
+  virtual int run(actors::Task<void> algorithm, const algorithms::TrainingPlan& plan) = 0;
 
   /// Batches of `batches_of` times train.batch_size rows, from the position where the run resumes.
   template <class T>
@@ -56,7 +52,7 @@ class RunContext {
       log_warning(cat("train.batch_size: a batch of ", loader.batch_size, " is more than the ",
                       examples, examples == 1 ? " example" : " examples",
                       " of the data, so a step uses all of them"));
-    if (const Json* saved = saved_state().find("data")) value_or_throw(out.restore(*saved));
+    if (const Json* saved = saved_data()) value_or_throw(out.restore(*saved));
     return out;
   }
 };

@@ -1,11 +1,12 @@
 #include "launch/recipes/sampling.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 
 #include "actors/roles/rules/rules.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/recipes/recipes.h"
@@ -17,9 +18,46 @@ namespace {
 
 using engine::generate::SamplingParams;
 
-/// The trainer knows the temperature; what else changes the distribution of samples does not change
-/// the one that is trained.
+using config::ReplayMask;
+
+std::string allowed_bytes(const config::RunConfig& config) {
+  return cat("the sampling masks of a batch may have ", to_text(max_mask_bytes(config).batch),
+             " bytes, and rollout.mask_bytes is ", config.rollout.mask_bytes);
+}
+
+/// Why a run cannot replay sampling masks, or "".
+std::string mask_obstacle(const config::RunConfig& config) {
+  const config::RolloutConfig& r = config.rollout;
+  if (r.source == config::SampleSource::service)
+    return "rollout.source is service: other programs sample";
+  if (r.sampling.changes_logits())
+    return "penalties and biases change the logits that the trainer would normalize";
+  if (max_mask_bytes(config).batch > static_cast<double>(r.mask_bytes))
+    return allowed_bytes(config);
+  return "";
+}
+
+void validate_replay(Validation& v) {
+  const config::RolloutConfig& r = v.config.rollout;
+  if (r.replay_sampling_mask != ReplayMask::on) return;
+  const std::string obstacle = mask_obstacle(v.config);
+  if (!obstacle.empty())
+    v.problem(cat(v.named("rollout.replay_sampling_mask"), ": ", obstacle,
+                  "; expected off or auto, or other settings"));
+}
+
+std::string reason_without_replay(const config::RunConfig& config) {
+  if (config.rollout.replay_sampling_mask == ReplayMask::off)
+    return "rollout.replay_sampling_mask is off";
+  if (const std::string obstacle = mask_obstacle(config); !obstacle.empty()) return obstacle;
+  return "compat keeps the loss of the whole distribution; rollout.replay_sampling_mask = on "
+         "changes that";
+}
+
+/// The trainer knows the temperature and, with replay, the tokens that were left; what else changes
+/// the distribution of samples does not change the one that is trained.
 void warn_of_other_distribution(Validation& v) {
+  if (replays_sampling_mask(v.config)) return;
   for (const config::Field& field : config::fields())
     if (field.key.starts_with("rollout.") &&
         SamplingParams::changes_distribution(
@@ -28,7 +66,8 @@ void warn_of_other_distribution(Validation& v) {
       v.warn(cat(v.named(field.key),
                  ": samples come from another distribution than the policy's, and the loss is that "
                  "of the whole distribution, so another policy is trained than the one that "
-                 "samples"));
+                 "samples (",
+                 reason_without_replay(v.config), ")"));
 }
 
 /// What ranges do not say: lengths that contradict each other, ids that are no tokens.
@@ -46,6 +85,7 @@ void validate_sampling(Validation& v) {
 
 void validate_rollout(Validation& v) {
   validate_sampling(v);
+  validate_replay(v);
   warn_of_other_distribution(v);
   if (v.config.rollout.sampling.temperature == 0)
     v.problem(
@@ -192,7 +232,7 @@ void validate_reward(Validation& v) {
 }
 
 bool samples_in_int8(const config::RunConfig& config) {
-  return config.rollout.weights == engine::models::WeightFormat::int8;
+  return config.rollout.generator.weights == engine::models::WeightFormat::int8;
 }
 
 std::int64_t rotary_switch_within(const config::RunConfig& config) {
@@ -212,6 +252,26 @@ bool samples_have_other_logp(const config::RunConfig& config) {
   return samples_in_int8(config) || rotary_switch_within(config) > 0;
 }
 
+bool replays_sampling_mask(const config::RunConfig& config) {
+  const config::RolloutConfig& r = config.rollout;
+  const bool wanted =
+      r.replay_sampling_mask == ReplayMask::on ||
+      (r.replay_sampling_mask == ReplayMask::automatic && config.compat == config::Compat::none);
+  return wanted && r.sampling.removes_tokens() && mask_obstacle(config).empty();
+}
+
+MaskBytes max_mask_bytes(const config::RunConfig& config) {
+  const auto spec = spec_of(config, config.model);
+  if (!spec) return {};
+  const bool ppo = config.algorithm == algorithms::PpoConfig::name;
+  const double samples = static_cast<double>(config.train.batch_size) *
+                         (ppo ? config.ppo.minibatches * config.ppo.group
+                              : config.grpo.minibatches * config.grpo.group);
+  MaskBytes most{.token = config.rollout.sampling.max_mask_bytes(spec->vocabulary)};
+  most.batch = samples * config.rollout.sampling.max_new_tokens * static_cast<double>(most.token);
+  return most;
+}
+
 int recorded_samples(const config::RunConfig& config, int shown) {
   return config.rollout.record == config::Record::all ? std::numeric_limits<int>::max() : shown;
 }
@@ -219,6 +279,7 @@ int recorded_samples(const config::RunConfig& config, int shown) {
 engine::generate::SamplingParams sampling_settings(const config::RunConfig& config) {
   engine::generate::SamplingParams params = config.rollout.sampling;
   params.seed = static_cast<std::uint64_t>(config.train.seed);
+  params.report_masks = replays_sampling_mask(config);
   return params;
 }
 
@@ -252,6 +313,14 @@ std::function<Result<>(const engine::data::PromptRow&)> prompt_check(
   const auto rules = std::make_shared<const actors::rules::Rules>(
       value_or_throw(actors::rules::Rules::from_json(list, "reward")));
   return [rules](const engine::data::PromptRow& row) { return rules->check_answer(row.answer); };
+}
+
+std::string mask_formula(const config::RunConfig& config) {
+  if (!replays_sampling_mask(config)) return "";
+  const MaskBytes most = max_mask_bytes(config);
+  return cat("p, p_old, p_ref, H: over the tokens left to sample from, stored in at most ",
+             most.token, " bytes a token, ", to_text(std::ceil(most.batch / (1 << 20))),
+             " MiB a batch\n");
 }
 
 std::string reward_formula(const config::RunConfig& config) {

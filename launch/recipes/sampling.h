@@ -32,6 +32,16 @@ std::int64_t rotary_switch_within(const config::RunConfig& config);
 /// of its whole length.
 bool samples_have_other_logp(const config::RunConfig& config);
 
+/// Whether the trainer takes log-probabilities over the tokens that were left to sample from.
+bool replays_sampling_mask(const config::RunConfig& config);
+/// The maximum bytes of the sampling masks of one token, and of those of a batch. 0 where the
+/// model's vocabulary is not known.
+struct MaskBytes {
+  std::int64_t token = 0;
+  double batch = 0;
+};
+MaskBytes max_mask_bytes(const config::RunConfig& config);
+
 /// Samples of a step that the journal receives: all with rollout.record all, else `shown`.
 int recorded_samples(const config::RunConfig& config, int shown);
 engine::generate::SamplingParams sampling_settings(const config::RunConfig& config);
@@ -45,6 +55,10 @@ actors::rules::RuleInputs reward_inputs(const config::RunConfig& config);
 /// rule needs an answer that the row does not have.
 std::function<Result<>(const engine::data::PromptRow&)> prompt_check(
     const config::RunConfig& config);
+/// "log p(t), p_ref, H: over the tokens left to sample from (...)" with replays_sampling_mask(),
+/// else
+/// "".
+std::string mask_formula(const config::RunConfig& config);
 /// "R = 1 exact_match + 0.5 format"
 std::string reward_formula(const config::RunConfig& config);
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "algorithms/training/estimators.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/held_out.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/sampling.h"

@@ -6,7 +6,7 @@
 
 #include "actors/roles/rules/rules.h"
 #include "engine/adapter/peft_file.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/not_a_model.h"
 #include "engine/data/readers/file_list.h"
 #include "engine/data/readers/packed_reader.h"
@@ -14,6 +14,7 @@
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/lora.h"
+#include "launch/recipes/model_spec.h"
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
@@ -53,9 +54,9 @@ class General {
   void required() {
     algorithm();
     if (c_.model.empty()) problem("model is not set; give the model's directory: --model DIR");
-    if (c_.data.path.empty() && c_.data.mix.empty())
+    if (c_.data.paths.empty() && c_.data.mix.empty())
       problem("data.path is not set; give the file with the rows: --data FILE");
-    if (!c_.data.path.empty() && !c_.data.mix.empty())
+    if (!c_.data.paths.empty() && !c_.data.mix.empty())
       problem(cat(named("data.mix"), ": data.path is also set; keep one of them"));
     if (c_.data.stream && c_.train.steps == 0)
       problem(cat(named("data.stream"),
@@ -99,18 +100,18 @@ class General {
     const config::TrainConfig& t = c_.train;
     warmup("train", t);
     warmup("critic", c_.critic);
-    if (t.steps > 0 && t.warmup_of(t.steps) >= t.steps) {
+    if (t.steps > 0 && !t.warms_up_in(t.steps)) {
       warn(cat(named(t.warmup_ratio > 0 ? "train.warmup_ratio" : "train.warmup_steps"),
                ": the run of ", t.steps, " steps ends before the warmup does"));
     }
     if (t.decay_steps > 0 && t.schedule != ScheduleKind::wsd)
       warn(cat(named("train.decay_steps"), ": only the schedule wsd has a separate decay"));
     if (t.steps > 0 && t.schedule == ScheduleKind::wsd &&
-        t.warmup_of(t.steps) + t.decay_steps > t.steps) {
+        t.warmup_of(t.steps) + static_cast<double>(t.decay_steps) > static_cast<double>(t.steps)) {
       problem(cat(named("train.decay_steps"),
                   ": warmup and decay together are longer than train.steps = ", t.steps,
                   "; the nearest valid value is ",
-                  std::max<std::int64_t>(0, t.steps - t.warmup_of(t.steps))));
+                  std::max(0.0, std::floor(static_cast<double>(t.steps) - t.warmup_of(t.steps)))));
     }
     if (t.steps > 0) v_.unused("train.epochs", "not used, train.steps is set and overrides it");
     if (t.keep_last == 1) {
@@ -133,11 +134,12 @@ class General {
     if (t.loss_scale.minimum > t.loss_scale.initial)
       problem(cat(named("train.loss_scale.minimum"), ": above train.loss_scale.initial = ",
                   to_text(t.loss_scale.initial), ", which is the nearest valid value"));
-    if (t.weights == config::WeightType::split && t.dtype != engine::ops::Precision::bf16)
+    if (t.optimizer.weights == engine::nn::WeightType::split &&
+        t.dtype != engine::ops::Precision::bf16)
       problem(cat(named("train.weights"),
                   ": split weights are for train.dtype: bf16; set it, or train.weights to f32"));
     if (c_.lora.rank == 0 && c_.lora.adapter.empty()) return;
-    if (t.ema_decay > 0)
+    if (t.optimizer.ema_decay > 0)
       problem(cat(named("train.ema_decay"),
                   ": an average is kept of a model that is trained whole; set it to 0, or "
                   "lora.rank to 0"));
@@ -145,7 +147,7 @@ class General {
   }
 
   void recomputation() {
-    if (std::ranges::find(c_.train.recompute, config::Recompute::full) == c_.train.recompute.end())
+    if (!c_.train.recomputed.has(engine::nn::Recompute::full))
       v_.unused({"train.recompute_method", "train.recompute_layers", "train.recompute_in_advance"},
                 "not used, only train.recompute: [full] recomputes layers");
   }
@@ -157,7 +159,7 @@ class General {
                 "not used, dropout masks the rows of a common prefix differently");
   }
 
-  void warmup(std::string_view section, const config::OptimizerConfig& optimizer) {
+  void warmup(std::string_view section, const config::ScheduleConfig& optimizer) {
     if (optimizer.warmup_ratio > 0 && optimizer.warmup_steps > 0)
       problem(cat(named(cat(section, ".warmup_ratio")), ": ", section,
                   ".warmup_steps is also set; keep one of them"));
@@ -185,7 +187,7 @@ class General {
     if (!find_recipe(c_.algorithm)) return;
     if (find_recipe(c_.algorithm)->name != algorithms::PretrainConfig::name)
       v_.unused({"train.batch_rampup.start", "train.batch_rampup.increment",
-                 "train.batch_rampup.samples"},
+                 "train.batch_rampup.samples", "train.schedule_unit"},
                 "only pretrain uses it");
     for (const config::Field& field : config::fields())
       if (!reads(c_.algorithm, field)) v_.unused(field.key, cat("not used by ", c_.algorithm));
@@ -313,6 +315,19 @@ void Validation::unused_section(std::string_view section, std::string_view but,
     if (config::section_of(field.key) == section && field.key != but) unused(field.key, why);
 }
 
+// What a mixture of experts does not have.
+void validate_experts(Validation& v) {
+  const auto spec = spec_of(v.config, v.config.model);
+  if (!spec || !spec->experts) return;
+  if (samples_in_int8(v.config))
+    v.problem(cat(v.named("rollout.weights"), ": int8 is not possible for a mixture of experts (",
+                  spec->architecture, "); f32 and bf16 are"));
+  if (spec->experts->auxiliary_loss)
+    v.warn(
+        "model: config.json has a \"router_aux_loss_coef\" and \"output_router_logits\"; no "
+        "load-balancing loss is added");
+}
+
 void validate(const config::RunConfig& config, const config::Origins& origins, Findings& findings) {
   Validation validation(config, origins, findings);
   General(validation).all();
@@ -320,6 +335,7 @@ void validate(const config::RunConfig& config, const config::Origins& origins, F
   if (const Recipe* recipe = find_recipe(config.algorithm)) recipe->validate(validation);
   validate_lora(validation);
   validate_selection(validation);
+  validate_experts(validation);
   validate_profile(validation);
 }
 
@@ -346,11 +362,11 @@ void validate_files(const config::RunConfig& config, Findings& findings) {
     if (recipe->roles(config).reward.needed) need_reward_models(config, findings);
   }
   need_offload_directory(config, findings);
-  need_files("data.path", config.data.path, findings);
+  need_files("data.path", config.data.paths, findings);
   need_files("eval.path", config.eval.path, findings);
   need_reward_programs(config, findings);
-  for (const config::MixSource& source : config.data.mix)
-    need_files("data.mix", source.path, findings);
+  for (const engine::data::DataSource& source : config.data.mix)
+    need_files("data.mix", source.paths, findings);
   const std::string template_file = engine::tokenizer::template_file_of(config.chat_template);
   if (!template_file.empty() && !std::filesystem::exists(template_file, ignored)) {
     missing(findings, cat("chat_template: no file ", quote(template_file, 400),

@@ -1,9 +1,8 @@
 #include "launch/recipes/validate_parallel.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/role_grids.h"
@@ -88,18 +87,13 @@ class GridRules {
   }
 
   void stages() {
-    const auto whole = [](double count) { return count == std::floor(count); };
-    if (!std::ranges::all_of(p_.layers, whole))
-      problem(cat(named("layers"), ": expected positive integers"));
-    if (!std::ranges::all_of(p_.noop_layers, whole))
-      problem(cat(named("noop_layers"), ": expected integers"));
     if (!p_.noop_layers.empty() && p_.pp == 1)
       problem(cat(named("noop_layers"), ": needs a ", named("pp"),
                   " of at least 2, whose stages it shortens"));
     if (p_.vpp > 1 && p_.pp == 1)
       problem(cat(named("vpp"), ": needs a ", named("pp"),
                   " of at least 2, whose stages it divides; allowed: 1"));
-    const std::int64_t parts = p_.pp * p_.vpp;
+    const std::int64_t parts = std::int64_t{p_.pp} * p_.vpp;
     if (p_.pp < 1 || p_.vpp < 1 || p_.layers.empty() || std::ssize(p_.layers) == parts) return;
     problem(cat(named("layers"), ": expected ", parts, parts == 1 ? " number" : " numbers",
                 ", one for each ", p_.vpp == 1 ? "stage of " : "of the virtual stages of ",
@@ -110,12 +104,12 @@ class GridRules {
   void ranks() {
     constexpr std::int64_t maximum = 1024;
     const auto outside = [](std::int64_t size) { return size < 1 || size > maximum; };
-    if (outside(p_.tp) || outside(p_.dp) || outside(p_.pp) || outside(p_.cp) ||
-        p_.tp * p_.dp * p_.pp * p_.cp <= maximum)
-      return;  // valid, or reported as out of range
+    if (outside(p_.tp) || outside(p_.dp) || outside(p_.pp) || outside(p_.cp)) return;  // reported
+    const std::int64_t ranks = std::int64_t{p_.tp} * p_.dp * p_.pp * p_.cp;
+    if (ranks <= maximum) return;
     problem(cat(named("dp"), " x ", named("tp"), p_.pp > 1 ? cat(" x ", named("pp")) : "",
                 p_.cp > 1 ? cat(" x ", named("cp")) : "", ": a group has at most ", maximum,
-                " ranks, found ", p_.tp * p_.dp * p_.pp * p_.cp));
+                " ranks, found ", ranks));
   }
 
   Validation& v_;

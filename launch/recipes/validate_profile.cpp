@@ -1,9 +1,8 @@
 #include "launch/recipes/validate_profile.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::recipes {
 
@@ -20,10 +19,7 @@ void validate_profile(Validation& v) {
             ", for it is the step after the last; the nearest valid value is ", p.step_start + 1));
   if (p.ranks.empty())
     v.problem(cat(v.named("profile.ranks"), ": name at least one rank, or -1 for all"));
-  for (const double rank : p.ranks)
-    if (rank != std::floor(rank))
-      v.problem(cat(v.named("profile.ranks"), ": a rank is a whole number, found ", rank));
-  if (p.ranks.size() > 1 && std::ranges::count(p.ranks, -1.0) > 0)
+  if (p.ranks.size() > 1 && std::ranges::count(p.ranks, -1) > 0)
     v.problem(cat(v.named("profile.ranks"), ": -1 means all ranks and stands alone"));
   if (v.config.train.steps > 0 && p.step_start > v.config.train.steps)
     v.warn(cat(v.named("profile.step_start"), ": the run of ", v.config.train.steps,
@@ -32,7 +28,7 @@ void validate_profile(Validation& v) {
 
 Result<> check_profile_ranks(const config::RunConfig& config, int ranks) {
   if (!config.profile.enabled) return {};
-  for (const double rank : config.profile.ranks)
+  for (const std::int32_t rank : config.profile.ranks)
     if (rank >= ranks)
       return fail(Errc::usage, cat("profile.ranks: there is no rank ", rank, "; ",
                                    ranks == 1 ? std::string("the run has rank 0 alone")

@@ -1,7 +1,7 @@
 // Checks of the section `profile`.
 #pragma once
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "launch/recipes/validate.h"
 
 namespace troupe::launch::recipes {

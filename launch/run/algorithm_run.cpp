@@ -3,8 +3,9 @@
 #include <filesystem>
 
 #include "actors/runtime/run.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/write_checkpoint.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/recipes.h"
@@ -12,8 +13,10 @@
 #include "launch/run/exit_code.h"
 #include "launch/run/hangs.h"
 #include "launch/run/interrupt.h"
+#include "launch/run/kept_files.h"
 #include "launch/run/measured_run.h"
 #include "launch/run/overlap_summary.h"
+#include "launch/run/resumable.h"
 #include "launch/run/settings.h"
 
 namespace troupe::launch::run {
@@ -28,32 +31,46 @@ std::string last_checkpoint(const std::string& output) {
               : cat(". The last good checkpoint is ", output, "/", latest.string());
 }
 
-// The batches that the checkpoint was trained on, and the older versions saved beside it. A
-// checkpoint without a count had as many updates for each.
-void restore_batches(const Session& session, std::int64_t updates, algorithms::Plan& plan) {
-  const Json& state = session.state();
-  const std::string where = cat(session.resume_from(), "/training/state.json");
+// What the checkpoint has of the plan, if there is one. One without a count of batches had
+// `updates` steps for each.
+void restore(const TrainingState* state, std::int64_t updates, algorithms::TrainingPlan& plan) {
   plan.batches_done = plan.done / std::max<std::int64_t>(1, updates);
-  if (state.is_null()) return;
-  if (state.find("batches"))
-    plan.batches_done = value_or_throw(get_integer(state, "batches", where));
-  const Json* versions = state.find("versions");
-  if (!versions || !versions->is_array()) return;
-  for (const Json& version : versions->array())
-    if (version.is_integer())
-      plan.versions.push_back(static_cast<std::uint64_t>(version.integer()));
+  if (!state) return;
+  if (state->selection) value_or_throw(plan.selection.restore(*state->selection));
+  if (state->batches) plan.batches_done = *state->batches;
+  plan.versions = state->versions;
 }
 
 journal::MegatronLogOptions megatron_log(const config::RunConfig& config) {
   const config::TrainConfig& t = config.train;
   return {.every = t.log_every,
-          .ranks = recipes::policy_grid(config).ranks(),
+          .ranks = config.parallel.ranks(),
           .consumed = [rampup = t.batch_rampup, full = t.batch_size](std::int64_t steps) {
             return rampup.consumed(steps, full);
           }};
 }
 
 }  // namespace
+
+std::string VersionStore::save(std::int64_t step,
+                               const std::vector<algorithms::SharedWeights>& weights,
+                               const std::vector<algorithms::FinishedSample>& samples) {
+  return stage_kept(session_.folder(), step, weights, samples);
+}
+
+algorithms::SharedWeights VersionStore::load(std::int64_t step, std::uint64_t version) {
+  check(step == session_.done(), "VersionStore: another checkpoint than that of the session");
+  const std::string& checkpoint = session_.resume_from();
+  return read_kept_version(checkpoint, version, trained_spec(session_.config(), checkpoint));
+}
+
+std::vector<algorithms::FinishedSample> VersionStore::load_samples(std::int64_t step) {
+  check(step == session_.done(), "VersionStore: another checkpoint than that of the session");
+  const std::string& checkpoint = session_.resume_from();
+  if (!session_.state()) return {};
+  return read_kept_samples(checkpoint,
+                           kept_bounds(session_.config(), checkpoint, *session_.state()));
+}
 
 AlgorithmRun::AlgorithmRun(const Session& session, profile::RunProfile& profile)
     : session_(session),
@@ -78,12 +95,21 @@ int AlgorithmRun::run(Placement& placement, const TextModel& text) {
   return recipes::recipe_of(config()).run(*this);
 }
 
+const Json* AlgorithmRun::saved_data() const {
+  const TrainingState* state = session_.state();
+  return state && state->data ? &*state->data : nullptr;
+}
+
+Json AlgorithmRun::algorithm_state() const {
+  return session_.state() ? session_.state()->algorithm.state : Json();
+}
+
 std::int64_t AlgorithmRun::max_length() const {
   return launch::run::max_length(config(), session_.spec());
 }
 
 engine::data::DataOptions AlgorithmRun::data_options() const {
-  return value_or_throw(data_settings(config(), session_.spec(), config().data.path));
+  return value_or_throw(data_settings(config(), session_.spec()));
 }
 
 engine::data::LoaderOptions AlgorithmRun::loader_options(std::int64_t batches_of) const {
@@ -111,14 +137,14 @@ algorithms::Cluster AlgorithmRun::cluster() {
   }
   if (roles.verifier.needed) verifier = placement_->actor<recipes::Role::verifier>();
   const std::chrono::seconds timeout(config().train.timeout);
-  algorithms::Cluster cluster{policy,
-                              std::move(reference),
-                              std::move(rollouts),
-                              std::move(verifier),
-                              journal_,
-                              stop_,
-                              placement_->chunks_per_rollout(),
-                              timeout};
+  algorithms::Cluster cluster{.policy = policy,
+                              .reference = std::move(reference),
+                              .rollouts = std::move(rollouts),
+                              .verifier = std::move(verifier),
+                              .journal = journal_,
+                              .stop = stop_,
+                              .chunks_per_rollout = placement_->chunks_per_rollout(),
+                              .timeout = timeout};
   cluster.versions = &versions_;
   if (placement_->streams_weights()) cluster.stream = &stream_.emplace(stream_options());
   // The spans of a profiled device are those of one thread.
@@ -133,20 +159,17 @@ algorithms::Cluster AlgorithmRun::cluster() {
   return cluster;
 }
 
-algorithms::Plan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates) {
+algorithms::TrainingPlan AlgorithmRun::begin(std::int64_t batches, std::int64_t updates) {
   auto plan = value_or_throw(plan_settings(config(), batches, updates, session_.done()));
   plan.done_is_saved = session_.resumes_in_output();
-  if (const Json* selection =
-          session_.state().is_null() ? nullptr : session_.state().find("selection"))
-    value_or_throw(plan.selection.restore(*selection));
-  restore_batches(session_, updates, plan);
+  restore(session_.state(), updates, plan);
   if (session_.resumes_in_output()) {
     const std::string record = cat(session_.resume_from(), "/", engine::checkpoint::journal_file);
     if (const auto journal = read_json(record)) journal_.expect(*journal);
   }
   if (plan.done < plan.steps) journal_.measure(measured_run(config(), session_.spec()));
-  const std::int64_t warmup = config().train.warmup_of(plan.steps);
-  if (config().train.steps == 0 && warmup > 0 && warmup >= plan.steps)
+  const double warmup = config().train.warmup_of(plan.steps);
+  if (config().train.steps == 0 && warmup > 0 && !config().train.warms_up_in(plan.steps))
     log_warning(cat("train.warmup_steps is ", warmup, ": the run of ", plan.steps,
                     " steps ends before the warmup does"));
   journal_.begin(plan.steps, plan.done);
@@ -172,7 +195,7 @@ int AlgorithmRun::end_after_failed_rewards() const {
   return exit_process_died;
 }
 
-int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::Plan& plan) {
+int AlgorithmRun::run(actors::Task<void> algorithm, const algorithms::TrainingPlan& plan) {
   if (plan.done >= plan.steps) {
     log_info(cat(config().output, ": already complete (", plan.steps,
                  " steps); increase train.steps to continue"));

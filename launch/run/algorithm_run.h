@@ -4,20 +4,37 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "actors/runtime/node.h"
 #include "actors/runtime/stop.h"
-#include "engine/base/cancellation.h"
+#include "algorithms/training/weight_versions.h"
+#include "engine/base/threads/cancellation.h"
 #include "launch/journal/run_journal.h"
 #include "launch/profile/run_profile.h"
 #include "launch/recipes/run_context.h"
 #include "launch/run/placement.h"
 #include "launch/run/session.h"
 #include "launch/run/text_model.h"
-#include "launch/run/version_store.h"
 
 namespace troupe::launch::run {
+
+/// VersionStore: the weights and samples that an asynchronous run keeps in its checkpoints.
+class VersionStore final : public algorithms::WeightVersions {
+ public:
+  /// `session`: the run's; outlives the store. Those that are loaded are of the checkpoint that it
+  /// resumes from.
+  explicit VersionStore(const Session& session) : session_(session) {}
+
+  std::string save(std::int64_t step, const std::vector<algorithms::SharedWeights>& weights,
+                   const std::vector<algorithms::FinishedSample>& samples) override;
+  algorithms::SharedWeights load(std::int64_t step, std::uint64_t version) override;
+  std::vector<algorithms::FinishedSample> load_samples(std::int64_t step) override;
+
+ private:
+  const Session& session_;
+};
 
 class AlgorithmRun final : public recipes::RunContext {
  public:
@@ -38,12 +55,13 @@ class AlgorithmRun final : public recipes::RunContext {
   const config::RunConfig& config() const override { return session_.config(); }
   std::int64_t max_length() const override;
   const engine::data::TextEncoder& text() const override { return *text_; }
-  const Json& saved_state() const override { return session_.state(); }
+  const Json* saved_data() const override;
+  Json algorithm_state() const override;
   engine::data::DataOptions data_options() const override;
   engine::data::LoaderOptions loader_options(std::int64_t batches_of) const override;
   algorithms::Cluster cluster() override;
-  algorithms::Plan begin(std::int64_t batches, std::int64_t updates) override;
-  int run(actors::Task<void> algorithm, const algorithms::Plan& plan) override;
+  algorithms::TrainingPlan begin(std::int64_t batches, std::int64_t updates) override;
+  int run(actors::Task<void> algorithm, const algorithms::TrainingPlan& plan) override;
 
  private:
   algorithms::WeightStream::Options stream_options() const;

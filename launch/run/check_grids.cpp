@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/models/split.h"
 #include "engine/models/stages.h"
@@ -63,7 +63,7 @@ std::string axes_of(const config::RoleParallelConfig& grid, recipes::Role role) 
 Result<> check_ranks(const config::RunConfig& config, recipes::Role role) {
   const config::RoleParallelConfig* section = recipes::role_section(config, role);
   if (section == nullptr) return {};
-  const std::int64_t ranks = recipes::policy_grid(config).ranks(),
+  const std::int64_t ranks = config.parallel.ranks(),
                      group = section->tp * section->pp * section->cp;
   if (ranks % group != 0)
     return fail(Errc::usage,
@@ -84,7 +84,7 @@ Result<> check_role(const config::RunConfig& config, recipes::Role role) {
   const config::RoleParallelConfig* section = recipes::role_section(config, role);
   const config::RunConfig own = recipes::config_for(config, role, recipes::RankKind::processes);
   const std::string axes = section ? axes_of(*section, role) : "";
-  const auto fits = check_grid(own, role, recipes::grid_of(own.parallel), axes);
+  const auto fits = check_grid(own, role, own.parallel, axes);
   if (fits || axes.empty()) return fits;
   // The keys behind the axes are those of the section, too.
   std::string what = fits.error().what;
@@ -99,8 +99,9 @@ Result<> check_role(const config::RunConfig& config, recipes::Role role) {
 
 Result<> check_grid(const config::RunConfig& config, recipes::Role role,
                     const engine::parallel::Grid& grid, const std::string& node) {
-  if (grid.tp == 1 && grid.pp == 1) return {};
-  if (role == recipes::Role::rollout &&
+  if (grid.tp == 1 && grid.pp == 1 && grid.cp == 1) return {};
+  const bool divided = grid.tp > 1 || grid.pp > 1;
+  if (divided && role == recipes::Role::rollout &&
       config.weights.format == actors::protocol::WeightCoding::delta)
     return fail(Errc::usage,
                 cat("weights.format delta and ", node,
@@ -112,10 +113,11 @@ Result<> check_grid(const config::RunConfig& config, recipes::Role role,
     const auto spec = recipes::spec_of(config, model);
     RETURN_IF_ERROR(spec);
     auto fits = engine::models::check_split(*spec, grid.tp);
+    if (fits) fits = engine::models::check_mixture(*spec, "context", grid.cp);
     if (fits && grid.pp > 1)
-      if (const auto layers = engine::models::stage_layers(*spec, grid.pp, layers_of_stages(config),
-                                                           noop_layers(config),
-                                                           static_cast<int>(config.parallel.vpp));
+      if (const auto layers =
+              engine::models::stage_layers(*spec, grid.pp, config.parallel.layers,
+                                           config.parallel.noop_layers, config.parallel.vpp);
           !layers)
         fits = fail(layers);
     if (!fits)
@@ -126,7 +128,7 @@ Result<> check_grid(const config::RunConfig& config, recipes::Role role,
 }
 
 Result<> check_grids(const config::RunConfig& config) {
-  const auto grid = recipes::policy_grid(config);
+  const engine::parallel::Grid& grid = config.parallel;
   if (transports::mpi::under_mpirun())
     RETURN_IF_ERROR(engine::parallel::check_fits(grid, transports::mpi::mpirun_size()));
   const recipes::RolesNeeded needed = recipes::roles_of(config);

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "actors/roles/weights.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/disk_space.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/read_checkpoint.h"
@@ -27,7 +27,7 @@ std::int64_t bytes_of_value(const config::RunConfig& config) {
       !recipes::adapts(config) && (config.train.save_dtype == config::SaveDtype::bf16 ||
                                    config.train.save_dtype == config::SaveDtype::f16);
   const std::int64_t weight = rounded ? half_bytes : f32_bytes;
-  const std::int64_t average = config.train.ema_decay > 0 ? f32_bytes : 0;
+  const std::int64_t average = config.train.optimizer.ema_decay > 0 ? f32_bytes : 0;
   if (config.train.save_only_model) return weight + average;
   return weight + average + 2 * f32_bytes + (rounded ? f32_bytes : 0);
 }

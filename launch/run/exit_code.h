@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::launch::run {
 
@@ -15,11 +15,12 @@ int exit_code(Errc code);
 
 inline constexpr int exit_usage = 2;
 inline constexpr int exit_process_died = 11;
+inline constexpr int exit_parity = 15;
 inline constexpr int exit_internal = 70;
 inline constexpr int exit_interrupted = 130;
 
 /// What each exit code means, as in docs/operations.md.
-inline constexpr std::array<std::pair<int, std::string_view>, 13> exit_codes{{
+inline constexpr std::array<std::pair<int, std::string_view>, 14> exit_codes{{
     {exit_usage,
      "usage: an unknown option or key; contradictory settings; resuming with another model"},
     {3, "bad input: more invalid data rows than allowed; rows whose columns fit no layout"},
@@ -35,6 +36,7 @@ inline constexpr std::array<std::pair<int, std::string_view>, 13> exit_codes{{
     {exit_process_died,
      "a process of troupe launch exited, or a reward program failed; run the same command "
      "again to resume"},
+    {exit_parity, "troupe parity: two paths differ by more than is promised"},
     {exit_internal, "internal error; please report it"},
     {exit_interrupted, "interrupted by a signal, after a checkpoint or before the first step"},
     {141, "SIGPIPE: the reader of a command's output has exited (| head); no message"},

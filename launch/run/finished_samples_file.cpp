@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "transports/wire/codec.h"
@@ -16,11 +16,30 @@ namespace checkpoint = engine::checkpoint;
 namespace wire = transports::wire;
 using Samples = std::vector<algorithms::FinishedSample>;
 
+constexpr std::uint8_t format = 2;
+constexpr const char* format_name = "format";
+
+struct CompletionOfFormat1 {
+  actors::protocol::Completion of;
+};
+auto fields(CompletionOfFormat1& c) {
+  return std::tie(c.of.sample_id, c.of.ids, c.of.logp, c.of.text, c.of.finish_reason, c.of.versions,
+                  c.of.updates, c.of.interruptions, c.of.restarts, c.of.reward, c.of.sampled);
+}
+struct SampleOfFormat1 {
+  std::int64_t batch = 0;
+  CompletionOfFormat1 completion;
+};
+auto fields(SampleOfFormat1& s) {
+  return std::tie(s.batch, s.completion);
+}
+
 std::string name_of_part(std::size_t part) {
   return cat("part-", part);
 }
 
 std::span<const std::byte> bytes_of(const wire::WireBody& body, std::string_view name) {
+  if (name == format_name) return std::as_bytes(std::span(&format, 1));
   if (name == "header") return std::as_bytes(std::span(body.header));
   const auto& part = body.parts.at(std::stoull(std::string(name.substr(5))));
   return {part.data, part.size};
@@ -45,6 +64,7 @@ void write_finished_samples(const std::string& path, const Samples& samples) {
   const auto add = [&](const std::string& name, std::size_t size) {
     plans.push_back({name, checkpoint::StoredType::u8, {static_cast<std::int64_t>(size)}});
   };
+  add(format_name, sizeof format);
   add("header", body.header.size());
   for (std::size_t part = 0; part < body.parts.size(); ++part)
     add(name_of_part(part), body.parts[part].size);
@@ -57,15 +77,27 @@ void write_finished_samples(const std::string& path, const Samples& samples) {
 
 Samples read_finished_samples(const std::string& path) {
   const auto file = value_or_throw(checkpoint::SafetensorsFile::open(path));
+  const bool first = file.find(format_name) == nullptr;
+  if (!first)
+    if (const auto found = copy_of(file, format_name);
+        found->size() != 1 || found->front() != std::byte{format})
+      throw Failure({Errc::unsupported, cat(path, ": expected format 1 or ", int{format},
+                                            " of finished samples, found another; resume with the "
+                                            "version that wrote it")});
   wire::WireBody body;
   const auto header = copy_of(file, "header");
   body.header.assign(reinterpret_cast<const char*>(header->data()), header->size());
-  for (std::size_t part = 0; part + 1 < file.tensors().size(); ++part) {
+  const std::size_t parts = file.tensors().size() - (first ? 1 : 2);
+  for (std::size_t part = 0; part < parts; ++part) {
     const auto bytes = copy_of(file, name_of_part(part));
     body.parts.push_back({bytes, bytes->data(), bytes->size()});
   }
   try {
-    return wire::decode<Samples>(body, path);
+    if (!first) return wire::decode<Samples>(body, path);
+    Samples samples;
+    for (auto& each : wire::decode<std::vector<SampleOfFormat1>>(body, path))
+      samples.push_back({each.batch, std::move(each.completion.of)});
+    return samples;
   } catch (const Failure& failure) {
     throw Failure({Errc::corrupt, failure.error().what});
   }

@@ -1,5 +1,6 @@
 // The file of finished samples beside a checkpoint of async.mode free: the wire form of the list,
-// as the tensors `header` and `part-N` of a safetensors file.
+// as the tensors `header` and `part-N` of a safetensors file, and `format` with the number of the
+// format. Files of format 1, without that tensor, have no sampling masks.
 #pragma once
 
 #include <string>

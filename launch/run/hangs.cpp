@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <utility>
 
-#include "engine/base/log.h"
-#include "engine/base/progress.h"
-#include "engine/base/rank_wait.h"
-#include "engine/base/terminal_text.h"
-#include "engine/base/text.h"
+#include "engine/base/hangs/rank_wait.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/terminal_text.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/progress.h"
 #include "launch/run/exit_code.h"
 
 namespace troupe::launch::run {

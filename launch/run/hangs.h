@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/base/error.h"
-#include "engine/base/hang_watch.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/hangs/hang_watch.h"
 #include "engine/parallel/thread_group.h"
 #include "transports/mpi/mpi_world.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::run {
 namespace {

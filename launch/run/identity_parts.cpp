@@ -4,8 +4,8 @@
 #include <array>
 #include <filesystem>
 
-#include "engine/base/file_names.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file_names.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/data/loader/dataset.h"
@@ -226,9 +226,9 @@ class Inputs {
   Result<> add_data() {
     InputPart data{.name = "data", .files = {}},
         held_out{.name = std::string(eval_part), .files = {}};
-    RETURN_IF_ERROR(add_rows(data, config_.data.path));
-    for (const config::MixSource& source : config_.data.mix)
-      RETURN_IF_ERROR(add_rows(data, source.path));
+    RETURN_IF_ERROR(add_rows(data, config_.data.paths));
+    for (const engine::data::DataSource& source : config_.data.mix)
+      RETURN_IF_ERROR(add_rows(data, source.paths));
     parts_.push_back(std::move(data));
     if (config_.eval.path.empty()) return {};
     RETURN_IF_ERROR(add_rows(held_out, config_.eval.path));

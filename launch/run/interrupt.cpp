@@ -10,7 +10,7 @@
 #include <ctime>
 #include <utility>
 
-#include "engine/base/cancellation.h"
+#include "engine/base/threads/cancellation.h"
 #include "launch/run/exit_code.h"
 
 namespace troupe::launch::run {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "algorithms/training/weight_versions.h"
-#include "engine/base/output_folder.h"
+#include "engine/base/files/output_folder.h"
 #include "engine/data/experience_checks.h"
 #include "engine/models/spec.h"
 

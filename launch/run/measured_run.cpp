@@ -1,7 +1,7 @@
 #include "launch/run/measured_run.h"
 
-#include "engine/base/processors.h"
-#include "engine/base/text.h"
+#include "engine/base/environment/processors.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/models/stages.h"
 #include "engine/nn/layers.h"
@@ -19,19 +19,19 @@ namespace {
 
 using algorithms::PassModel;
 
-std::vector<journal::Part> parts_of(const config::RunConfig& config,
-                                    const recipes::RolesNeeded& roles) {
-  std::vector<journal::Part> parts{journal::Part::update, journal::Part::save};
-  const auto add = [&](bool has, journal::Part part) {
+std::vector<journal::StepPart> parts_of(const config::RunConfig& config,
+                                        const recipes::RolesNeeded& roles) {
+  std::vector<journal::StepPart> parts{journal::StepPart::update, journal::StepPart::save};
+  const auto add = [&](bool has, journal::StepPart part) {
     if (has) parts.push_back(part);
   };
-  add(roles.rollout.needed, journal::Part::rollout);
-  add(roles.rollout.needed || roles.reference_follows, journal::Part::weights);
-  add(roles.rollout.needed, journal::Part::advantage);
-  add(roles.reference.needed || recipes::base_is_reference(config), journal::Part::reference);
-  add(roles.verifier.needed || roles.reward.needed, journal::Part::reward);
-  add(roles.critic.needed, journal::Part::update_critic);
-  add(!config.eval.path.empty(), journal::Part::eval);
+  add(roles.rollout.needed, journal::StepPart::rollout);
+  add(roles.rollout.needed || roles.reference_follows, journal::StepPart::weights);
+  add(roles.rollout.needed, journal::StepPart::advantage);
+  add(roles.reference.needed || recipes::base_is_reference(config), journal::StepPart::reference);
+  add(roles.verifier.needed || roles.reward.needed, journal::StepPart::reward);
+  add(roles.critic.needed, journal::StepPart::update_critic);
+  add(!config.eval.path.empty(), journal::StepPart::eval);
   return parts;
 }
 
@@ -47,9 +47,9 @@ std::optional<engine::models::ForwardFlops> forward_of(const std::string& folder
 double layers_again(const config::RunConfig& config, const engine::nn::Recomputed& recomputed,
                     const engine::models::DecoderSpec& spec) {
   std::size_t again = 0;
-  for (const auto layers : value_or_throw(engine::models::stage_layers(
-           spec, static_cast<int>(config.parallel.pp), layers_of_stages(config),
-           noop_layers(config), static_cast<int>(config.parallel.vpp))))
+  for (const auto layers : value_or_throw(
+           engine::models::stage_layers(spec, config.parallel.pp, config.parallel.layers,
+                                        config.parallel.noop_layers, config.parallel.vpp)))
     for (const auto& group : engine::nn::layer_groups(recomputed, static_cast<std::size_t>(layers)))
       if (group.recomputed) again += group.end - group.begin;
   return static_cast<double>(again) / static_cast<double>(spec.layers);
@@ -79,7 +79,7 @@ profile::PassCounter counter_of(const config::RunConfig& config, const recipes::
     }
     models.emplace(PassModel::reward, profile::CountedModel{sum});
   }
-  const auto recomputed = recomputed_settings(config);
+  const engine::nn::Recomputed& recomputed = config.train.recomputed;
   return profile::PassCounter(std::move(models), recomputed,
                               layers_again(config, recomputed, policy));
 }
@@ -88,7 +88,7 @@ profile::PassCounter counter_of(const config::RunConfig& config, const recipes::
 int processors_of(const config::RunConfig& config) {
   const int all =
       transports::mpi::under_mpirun() ? engine::all_processors() : engine::usable_processors();
-  const std::int64_t ranks = recipes::policy_grid(config).ranks(), threads = config.train.threads;
+  const std::int64_t ranks = config.parallel.ranks(), threads = config.train.threads;
   return threads > 0 ? static_cast<int>(std::min<std::int64_t>(all, threads * ranks)) : all;
 }
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <utility>
 
-#include "engine/base/processors.h"
-#include "engine/ops/cpu/cpu_options.h"
+#include "engine/base/environment/processors.h"
 #include "engine/ops/device.h"
+#include "engine/ops/devices/make_device.h"
 #include "engine/parallel/grid.h"
 #include "launch/config/run_config.h"
 #include "launch/profile/run_profile.h"
@@ -31,12 +31,12 @@ inline int part_of_machine(int processes) {
 /// at least 1.
 inline int part_of_trainer(const config::RunConfig& config,
                            int processors = engine::usable_processors()) {
-  return std::max(1, processors - static_cast<int>(config.rollout.threads));
+  return std::max(1, processors - config.rollout.threads);
 }
 
 /// train.threads threads per rank, or `threads` if that is 0.
-inline engine::ops::CpuOptions cpu_of(const config::RunConfig& config, int threads) {
-  return {.threads = config.train.threads > 0 ? static_cast<int>(config.train.threads) : threads,
+inline engine::ops::DeviceOptions cpu_of(const config::RunConfig& config, int threads) {
+  return {.threads = config.train.threads > 0 ? config.train.threads : threads,
           .pin_threads = config.train.pin_threads};
 }
 
@@ -45,8 +45,8 @@ inline bool rollouts_have_threads(const config::RunConfig& config) {
   return config.rollout.threads > 0;
 }
 /// The part of rollout.threads that each of `ranks` ranks in a process has.
-inline engine::ops::CpuOptions cpu_of_rollouts(const config::RunConfig& config, int ranks = 1) {
-  return {.threads = std::max(1, static_cast<int>(config.rollout.threads) / ranks)};
+inline engine::ops::DeviceOptions cpu_of_rollouts(const config::RunConfig& config, int ranks = 1) {
+  return {.threads = std::max(1, config.rollout.threads / ranks)};
 }
 /// Placement::chunks_per_rollout() of a process with all roles: several where the rollouts work
 /// beside the others.
@@ -55,15 +55,14 @@ inline std::size_t chunks_in_process(const config::RunConfig& config) {
 }
 
 /// The device of a rank. `profile`: null if it records another thread.
-inline std::unique_ptr<engine::ops::Device> device_of_rank(const engine::ops::CpuOptions& cpu,
+inline std::unique_ptr<engine::ops::Device> device_of_rank(const engine::ops::DeviceOptions& cpu,
                                                            int rank, profile::RunProfile* profile) {
-  return profile::watched(profile ? profile->rank(rank) : nullptr,
-                          engine::ops::make_cpu_device(cpu));
+  return profile::watched(profile ? profile->rank(rank) : nullptr, engine::ops::make_device(cpu));
 }
 
 struct RankResources {
   /// A rank with a device of its own. `profile`: null on all ranks if it records another thread.
-  RankResources(const engine::ops::CpuOptions& cpu, engine::parallel::Mesh given,
+  RankResources(const engine::ops::DeviceOptions& cpu, engine::parallel::Mesh given,
                 profile::RunProfile* profile)
       : device(device_of_rank(cpu, given.world().rank(), profile)),
         mesh(watched_mesh(std::move(given), profile)) {}

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/manifest.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/model_spec.h"
@@ -22,25 +22,10 @@ std::string without_checksum(const std::string& path) {
              "damage that left them so cannot be noticed. The next checkpoint has checksums");
 }
 
-bool is_of_algorithm(const Json& state, const config::RunConfig& config) {
-  const Json* algorithm = state.find("algorithm");
-  const Json* name = algorithm && algorithm->is_object() ? algorithm->find("name") : nullptr;
-  return name && *name == Json(config.algorithm);
-}
-
-std::int64_t integer_or(const Json& state, const char* key, std::int64_t otherwise) {
-  const Json* found = state.find(key);
-  return found && found->is_integer() ? found->integer() : otherwise;
-}
-
-void verify_versions(const config::RunConfig& config, const std::string& path, const Json& state,
-                     Warnings& warnings) {
-  const Json* versions = state.find("versions");
-  if (config.async.mode != algorithms::AsyncMode::pinned || !versions || !versions->is_array())
-    return;
-  for (const Json& each : versions->array()) {
-    if (!each.is_integer()) continue;
-    const auto version = static_cast<std::uint64_t>(each.integer());
+void verify_versions(const config::RunConfig& config, const std::string& path,
+                     const TrainingState& state, Warnings& warnings) {
+  if (config.async.mode != algorithms::AsyncMode::pinned) return;
+  for (const std::uint64_t version : state.versions) {
     const KeptFile file = kept_version(path, version);
     if (file.has_checksum && !file.path.empty()) continue;  // verified with the checkpoint
     read_kept_version(path, version, trained_spec(config, path));
@@ -49,17 +34,17 @@ void verify_versions(const config::RunConfig& config, const std::string& path, c
 }
 
 void verify_samples(const config::RunConfig& config, const std::string& path,
-                    const checkpoint::TrainingState& saved, Warnings& warnings) {
+                    const TrainingState& state, Warnings& warnings) {
   const bool reads_them =
       config.async.free() || config.rollout.source == config::SampleSource::service;
   if (!reads_them) return;
-  const std::int64_t expected = integer_or(saved.state, "finished_samples", 0);
+  const std::int64_t expected = state.finished;
   const KeptFile file = kept_samples(path);
   if (file.path.empty() && expected > 0)
     throw Failure({Errc::corrupt, cat(path, "/training/samples.safetensors: is missing; expected ",
                                       expected, " finished samples")});
   if (file.path.empty()) return;
-  const auto samples = read_kept_samples(path, kept_bounds(config, path, saved.step, saved.state));
+  const auto samples = read_kept_samples(path, kept_bounds(config, path, state));
   // Version 0.1.0 counted them before it wrote them.
   if (file.has_checksum ? std::ssize(samples) != expected : std::ssize(samples) < expected)
     throw Failure({Errc::corrupt, cat(file.path, ": expected ", expected,
@@ -69,15 +54,16 @@ void verify_samples(const config::RunConfig& config, const std::string& path,
 
 // What a run needs besides the files of the checkpoint's own manifest.
 Result<Warnings> verify_rest(const config::RunConfig& config, const std::string& path,
-                             const checkpoint::TrainingState& saved) {
+                             const checkpoint::SavedState& saved) {
   Warnings warnings;
-  if (saved.only_model || !is_of_algorithm(saved.state, config)) return warnings;
+  const auto state = TrainingState::from(saved);  // an error is one of the run that resumes from it
+  if (saved.only_model || !state || !state->is_of(config.algorithm)) return warnings;
   try {
     const recipes::RolesNeeded roles = recipes::roles_of(config);
     if (roles.critic.needed) companion_checkpoint(path, critic_folder);
     if (roles.reference_follows) companion_checkpoint(path, reference_folder);
-    verify_versions(config, path, saved.state, warnings);
-    verify_samples(config, path, saved, warnings);
+    verify_versions(config, path, *state, warnings);
+    verify_samples(config, path, *state, warnings);
   } catch (const Failure& failure) {
     return fail(failure.error().code, failure.error().what);
   }
@@ -102,13 +88,13 @@ engine::models::DecoderSpec trained_spec(const config::RunConfig& config,
 }
 
 KeptBounds kept_bounds(const config::RunConfig& config, const std::string& checkpoint,
-                       std::int64_t step, const Json& state) {
+                       const TrainingState& state) {
   const auto spec = spec_of_run(config, checkpoint);
   // train.max_length may have been another one.
   return {{.vocabulary = spec.vocabulary,
            .longest = std::max(spec.max_positions, max_length(config, spec)),
-           .newest = integer_or(state, "batches", step)},
-          static_cast<std::uint64_t>(std::max(step, integer_or(state, "updates", step)))};
+           .newest = state.batches.value_or(state.step)},
+          static_cast<std::uint64_t>(std::max(state.step, state.trainer.updates))};
 }
 
 Result<std::optional<checkpoint::FoundCheckpoint>> find_resumable(const config::RunConfig& config) {

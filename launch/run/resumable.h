@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/read_checkpoint.h"
 #include "launch/config/run_config.h"
 #include "launch/run/kept_files.h"
+#include "launch/run/training_state.h"
 
 namespace troupe::launch::run {
 
@@ -26,7 +26,7 @@ engine::models::DecoderSpec trained_spec(const config::RunConfig& config,
 
 /// What the samples of a checkpoint with this state can hold. Throws Failure.
 KeptBounds kept_bounds(const config::RunConfig& config, const std::string& checkpoint,
-                       std::int64_t step, const Json& state);
+                       const TrainingState& state);
 
 /// engine::checkpoint::find_latest in config.output. A checkpoint whose companions or whose kept
 /// files (kept_files.h) are damaged counts as damaged, and the one before it is used.

@@ -5,7 +5,7 @@
 
 #include "algorithms/catalog.h"
 #include "engine/adapter/peft_file.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/read_checkpoint.h"
@@ -22,6 +22,7 @@
 #include "launch/run/run_record.h"
 #include "launch/run/settings.h"
 #include "launch/run/trained_model.h"
+#include "launch/run/training_state.h"
 #include "launch/serve/live/rollout_server.h"
 
 namespace troupe::launch::run {
@@ -58,62 +59,41 @@ checkpoint::StoredType saved_type(const config::RunConfig& config, const std::st
   return checkpoint::StoredType::f32;
 }
 
-// The state of the algorithm; with batches of samples their number, where an incomplete one began,
-// and the older weights that the next ones need.
-Json state_json(const config::RunConfig& config, const actors::protocol::RunState& state) {
-  Json whole = Json::Object{};
-  Json algorithm = Json::Object{};
-  algorithm.set("name", config.algorithm);
-  algorithm.set("state", state.algorithm);
-  whole.set("algorithm", std::move(algorithm));
-  whole.set("data", state.data);
-  if (!state.selection.is_null()) whole.set("selection", state.selection);
-  if (state.batches > 0) whole.set("batches", state.batches);
-  if (state.round_start >= 0) whole.set("round_start", state.round_start);
-  if (state.finished > 0) whole.set("finished_samples", state.finished);
-  if (state.versions.empty()) return whole;
-  Json::Array versions;
-  for (const auto version : state.versions) versions.emplace_back(version);
-  whole.set("versions", Json(std::move(versions)));
-  return whole;
-}
-
 // `source`: the model folder whose configuration and tokenizer a checkpoint gets.
 roles::Saver trainer_saver(const config::RunConfig& config, const std::string& source,
                            std::shared_ptr<const checkpoint::DirectoryLock> output,
                            const engine::parallel::Mesh* mesh) {
   const auto type = saved_type(config, source);
-  Json identity = output ? recorded_identity(config.output) : Json();
+  std::optional<checkpoint::Identity> identity;
+  if (output) identity = recorded_identity(config.output);
   return [config, source, type, texts = companion_texts_of(config, source),
           output = std::move(output), mesh, identity = std::move(identity)](
              std::int64_t step, const actors::protocol::RunState& state,
              engine::train::Trainer& trainer) {
-    Json whole = state_json(config, state);
-    if (!identity.is_null()) whole.set("identity", identity);
-    if (trainer.optimizer().steps() != step)
-      whole.set("updates", static_cast<double>(trainer.optimizer().steps()));
-    if (const auto* scale = trainer.loss_scale()) whole.set("loss_scale", to_json(*scale));
+    TrainingState whole(step, config.algorithm, state);
+    whole.identity = identity;
+    whole.trainer = trainer.state();
     auto& optimizer = trainer.optimizer();
     const auto& spec = trainer.model().spec();
     checkpoint::Snapshot snapshot{
-        step,
-        trainer.model().parameters().trained(),
-        {.source = source,
-         .overrides = recipes::overrides_of(config, source),
-         .tied = spec.tied,
-         .type = spec.lora ? checkpoint::StoredType::f32 : type,
-         .texts = texts},
-        optimizer.exp_avg(),
-        optimizer.exp_avg_sq(),
-        std::move(whole),
-        spec.lora ? adapter_writer(config, spec) : checkpoint::ModelWriter(),
-        config.train.save_only_model,
-        optimizer.shards(),
-        trainer.model().pp() ? &trainer.model().whole().trained() : nullptr,
-        optimizer.average(),
-        state.kept,
-        state.journal};
-    const checkpoint::WriteOptions options{.keep_last = static_cast<int>(config.train.keep_last),
+        .step = step,
+        .parameters = trainer.model().parameters().trained(),
+        .model = checkpoint::SaveOptions{.source = source,
+                                         .overrides = recipes::overrides_of(config, source),
+                                         .tied = spec.tied,
+                                         .type = spec.lora ? checkpoint::StoredType::f32 : type,
+                                         .texts = texts},
+        .exp_avg = optimizer.exp_avg(),
+        .exp_avg_sq = optimizer.exp_avg_sq(),
+        .state = whole.to_json(),
+        .write_model = spec.lora ? adapter_writer(config, spec) : checkpoint::ModelWriter(),
+        .only_model = config.train.save_only_model,
+        .shards = optimizer.shards(),
+        .whole = trainer.model().pp() ? &trainer.model().whole().trained() : nullptr,
+        .average = optimizer.average(),
+        .kept = state.kept,
+        .journal = state.journal};
+    const checkpoint::WriteOptions options{.keep_last = config.train.keep_last,
                                            .best_step = state.best_step,
                                            .round_start = state.round_start};
     return checkpoint::start_checkpoint(mesh, output.get(), std::move(snapshot), options);
@@ -162,23 +142,24 @@ std::shared_ptr<const checkpoint::DirectoryLock> lock_companion(const RoleParts&
 // may have no checkpoint of the policy yet.
 roles::ScorerSaver reference_saver(const RoleParts& parts, const std::string& source) {
   const auto output = lock_companion(parts, reference_folder);
-  const int keep = static_cast<int>(parts.config.train.keep_last);
+  const int keep = parts.config.train.keep_last;
   const auto type = saved_type(parts.config, source);
   const bool only_model = parts.config.train.save_only_model;
   return [output, source, overrides = recipes::overrides_of(parts.config, source), keep, type,
           only_model,
           mesh = parts.mesh](const actors::protocol::Save& save, engine::models::Decoder& model) {
     const checkpoint::Snapshot snapshot{
-        save.step,
-        model.parameters(),
-        {.source = source, .overrides = overrides, .tied = model.spec().tied, .type = type},
-        {},
-        {},
-        Json::Object{},
-        {},
-        only_model,
-        nullptr,
-        model.pp() ? &model.whole() : nullptr};
+        .step = save.step,
+        .parameters = model.parameters(),
+        .model =
+            checkpoint::SaveOptions{
+                .source = source, .overrides = overrides, .tied = model.spec().tied, .type = type},
+        .exp_avg = {},
+        .exp_avg_sq = {},
+        .state = Json::Object{},
+        .write_model = {},
+        .only_model = only_model,
+        .whole = model.pp() ? &model.whole() : nullptr};
     const checkpoint::WriteOptions options{.keep_last = keep == 0 ? 0 : keep + 1,
                                            .best_step = save.state.best_step,
                                            .round_start = save.state.round_start};
@@ -287,23 +268,26 @@ namespace {
 
 serve::live::RolloutServerOptions server_options(const config::RunConfig& config) {
   return {.serve = config.serve,
-          .model = {.model = {.model = config.model,
-                              .adapter = "",
-                              .dtype = config.train.dtype,
-                              .threads = static_cast<int>(config.serve.threads),
-                              .overrides = config.model_overrides,
-                              .tokenizer_ids = config.tokenizer_ids},
-                    .name = config.serve.model_name,
-                    .chat_template = config.chat_template,
-                    .runner = "generate",
-                    .sampling = config.rollout.sampling,
-                    .names_versions = true},
-          .engine = {.max_batch = static_cast<std::int32_t>(config.serve.max_batch),
-                     .max_waiting = config.serve.max_waiting,
-                     .cache_tokens = config.serve.cache_tokens,
-                     .request_seconds = config.serve.request_timeout,
-                     .lookup = static_cast<std::int32_t>(config.rollout.lookup),
-                     .weights = config.rollout.weights},
+          .model =
+              serve::api::ServedModelOptions{
+                  .model = model::ModelOptions{.model = config.model,
+                                               .adapter = "",
+                                               .dtype = config.train.dtype,
+                                               .threads = static_cast<int>(config.serve.threads),
+                                               .overrides = config.model_overrides,
+                                               .tokenizer_ids = config.tokenizer_ids},
+                  .name = config.serve.model_name,
+                  .chat_template = config.chat_template,
+                  .runner = "generate",
+                  .sampling = config.rollout.sampling,
+                  .names_versions = true},
+          .engine = serve::api::EngineOptions{.max_batch =
+                                                  static_cast<std::int32_t>(config.serve.max_batch),
+                                              .max_waiting = config.serve.max_waiting,
+                                              .cache_tokens = config.serve.cache_tokens,
+                                              .request_seconds = config.serve.request_timeout,
+                                              .lookup = config.rollout.generator.lookup,
+                                              .weights = config.rollout.generator.weights},
           .makes_samples = config.rollout.source == config::SampleSource::service,
           .between_sequences = !config.async.free(),
           .group = config.grpo.group,

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "engine/base/environment_error.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/environment_error.h"
 #include "engine/parallel/communicator.h"
 
 namespace troupe::launch::run {

@@ -2,11 +2,11 @@
 
 #include <unistd.h>
 
-#include "engine/base/log.h"
-#include "engine/base/log_file.h"
-#include "engine/base/output_folder.h"
-#include "engine/base/system_calls.h"
-#include "engine/base/text.h"
+#include "engine/base/files/output_folder.h"
+#include "engine/base/files/system_calls.h"
+#include "engine/base/log/log.h"
+#include "engine/base/log/log_file.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/fingerprint_cache.h"
 #include "launch/recipes/lora.h"
 #include "launch/run/identity_parts.h"
@@ -50,16 +50,15 @@ Identity identify(const config::RunConfig& config) {
 }
 
 std::vector<Change> check_identity(const Identity& now, const std::string& checkpoint,
-                                   const Json& state, const config::RunConfig& config) {
-  const Json* recorded = state.find("identity");
-  if (recorded == nullptr) {
+                                   const std::optional<Identity>& recorded,
+                                   const config::RunConfig& config) {
+  if (!recorded) {
     log_warning(cat(checkpoint,
                     " does not record what its run was created from (an earlier version wrote "
                     "it): model, data and settings are not compared with it"));
     return {};
   }
-  const auto was = Identity::from_json(*recorded, cat(checkpoint, "/training/state.json"));
-  auto found = compare(value_or_throw(was), now);
+  auto found = compare(*recorded, now);
   if (!found.rejected.empty())
     throw Failure(
         {Errc::usage, cat("cannot resume from ", checkpoint, ", whose run was created from other ",
@@ -95,11 +94,11 @@ std::string new_run_from(const std::string& checkpoint, const config::RunConfig&
   return cat("--set output=NEW --set model=", checkpoint);
 }
 
-Json recorded_identity(const std::string& output) {
+std::optional<Identity> recorded_identity(const std::string& output) {
   const std::string path = cat(output, "/", identity_file);
-  auto found = read_json(path, {.depth = 8, .bytes = identity_bytes});
+  const auto found = read_json(path, {.depth = 8, .bytes = identity_bytes});
   if (!found && found.error().code == Errc::not_found) return {};
-  return value_or_throw(std::move(found));
+  return value_or_throw(Identity::from_json(value_or_throw(found), path));
 }
 
 }  // namespace troupe::launch::run

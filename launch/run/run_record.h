@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,12 @@ namespace troupe::launch::run {
 /// Reads all inputs of the run that starts in config.output. Throws Failure.
 engine::checkpoint::Identity identify(const config::RunConfig& config);
 
-/// Compares `now` with what the training state `state` of the checkpoint records, reports each
-/// change, and returns them. Throws Failure (Errc::usage) for a change with which a run
+/// Compares `now` with what the training state of the checkpoint records, reports each change, and
+/// returns them. Throws Failure (Errc::usage) for a change with which a run
 /// cannot resume; the message says how to start a new run from the checkpoint.
 std::vector<Change> check_identity(const engine::checkpoint::Identity& now,
-                                   const std::string& checkpoint, const Json& state,
+                                   const std::string& checkpoint,
+                                   const std::optional<engine::checkpoint::Identity>& recorded,
                                    const config::RunConfig& config);
 
 /// Writes identity.json and appends to starts.jsonl. `done`: steps before this start. Throws
@@ -31,8 +33,7 @@ void record_start(const config::RunConfig& config, const engine::checkpoint::Ide
 /// The options of a new run that begins with the weights of a checkpoint of this one.
 std::string new_run_from(const std::string& checkpoint, const config::RunConfig& config);
 
-/// The content of identity.json for the checkpoints of a run, or null if there is none. Throws
-/// Failure.
-Json recorded_identity(const std::string& output);
+/// The content of identity.json for the checkpoints of a run, if there is one. Throws Failure.
+std::optional<engine::checkpoint::Identity> recorded_identity(const std::string& output);
 
 }  // namespace troupe::launch::run

@@ -2,12 +2,14 @@
 // (launch/run/roles.h does that).
 #pragma once
 
+#include <optional>
 #include <string>
 
-#include "engine/base/output_folder.h"
+#include "engine/base/files/output_folder.h"
 #include "engine/checkpoint/directory_lock.h"
 #include "engine/models/spec.h"
 #include "launch/config/run_config.h"
+#include "launch/run/training_state.h"
 
 namespace troupe::launch::run {
 
@@ -29,22 +31,22 @@ class Session {
   /// Whether that checkpoint is one of the output directory.
   bool resumes_in_output() const;
   /// Steps completed before the run resumed.
-  std::int64_t done() const { return done_; }
-  /// State of the algorithm in that checkpoint; null at the start.
-  const Json& state() const { return state_; }
+  std::int64_t done() const { return state_ ? state_->step : 0; }
+  /// What that checkpoint has besides tensors; nullptr at the start.
+  const TrainingState* state() const { return state_ ? &*state_ : nullptr; }
   /// The shape of the trained model.
   engine::models::DecoderSpec spec() const;
 
  private:
   void read_state();
   void return_to_round_start();
+  void keep_masks_of_earlier_version();
 
   config::RunConfig config_;
   engine::checkpoint::DirectoryLock lock_;
   OutputFolder folder_;
   std::string resume_from_;
-  std::int64_t done_ = 0;
-  Json state_;
+  std::optional<TrainingState> state_;
 };
 
 }  // namespace troupe::launch::run

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/config/values.h"
 #include "launch/recipes/lora.h"
@@ -12,77 +12,31 @@
 #include "launch/recipes/selection.h"
 
 namespace troupe::launch::run {
-namespace {
-
-bool recomputes(const config::RunConfig& config, config::Recompute what) {
-  const auto& all = config.train.recompute;
-  return std::ranges::find(all, what) != all.end();
-}
-
-}  // namespace
-
 engine::generate::GeneratorConfig generator_settings(const config::RunConfig& config,
                                                      const engine::models::DecoderSpec& spec) {
-  engine::generate::GeneratorConfig out;
-  out.max_sequences = static_cast<std::int32_t>(config.rollout.max_sequences);
+  engine::generate::GeneratorConfig out = config.rollout.generator;
   out.pages =
       static_cast<std::int32_t>((config.rollout.cache_tokens + out.page_size - 1) / out.page_size);
   out.longest = config.train.max_length;
   out.precision = config.train.dtype;
-  out.weights = config.rollout.weights;
-  out.lookup = static_cast<std::int32_t>(config.rollout.lookup);
   out.eos_ids = spec.eos_ids;
   return out;
 }
 
-std::vector<std::int64_t> layers_of_stages(const config::RunConfig& config) {
-  return {config.parallel.layers.begin(), config.parallel.layers.end()};
-}
-
-std::vector<std::int64_t> noop_layers(const config::RunConfig& config) {
-  return {config.parallel.noop_layers.begin(), config.parallel.noop_layers.end()};
-}
-
-engine::nn::Recomputed recomputed_settings(const config::RunConfig& config) {
-  return {.layers = recomputes(config, config::Recompute::full),
-          .attention = recomputes(config, config::Recompute::attention),
-          .activation = recomputes(config, config::Recompute::activation),
-          .norm = recomputes(config, config::Recompute::norm),
-          .method = config.train.recompute_method,
-          .count = config.train.recompute_layers,
-          .in_advance = config.train.recompute_in_advance};
-}
-
-engine::nn::Storage storage_settings(const config::RunConfig& config) {
-  if (recipes::adapts(config)) return {};
-  return {.values = config.train.weights == config::WeightType::bf16 ? DType::bf16 : DType::f32,
-          .grads = config.train.gradients == config::StateType::bf16 ? DType::bf16 : DType::f32};
+engine::nn::ValueTypes value_types(const config::RunConfig& config) {
+  return recipes::adapts(config) ? engine::nn::ValueTypes{} : config.train.types();
 }
 
 engine::train::TrainerOptions trainer_settings(const config::RunConfig& config) {
-  engine::train::TrainerOptions out;
-  out.precision = config.train.dtype;
-  out.micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens);
-  out.optimizer = {config.train.betas[0], config.train.betas[1], config.train.eps,
-                   config.train.weight_decay, config.train.max_grad_norm};
-  out.optimizer.bf16_weights = config.train.weights == config::WeightType::bf16;
+  engine::train::TrainerOptions out = config.train;
   out.optimizer.seed = static_cast<std::uint64_t>(config.train.seed);
-  out.optimizer.ema_decay = config.train.ema_decay;
-  out.bf16_moments = config.train.moments == config::StateType::bf16;
-  out.loss_scale = config.train.loss_scale;
-  out.recomputed = recomputed_settings(config);
-  out.share_prefixes = config.train.share_prefixes;
-  out.attention_dropout = config.train.attention_dropout;
-  out.hidden_dropout = config.train.hidden_dropout;
-  out.offload = config.train.offload;
   out.shard_optimizer = config.parallel.zero > 0;
   out.overlap = config.parallel.overlap;
   return out;
 }
 
 engine::train::ScoringOptions scoring_settings(const config::RunConfig& config) {
-  return {.precision = config.train.dtype,
-          .micro_batch_tokens = static_cast<std::int32_t>(config.train.micro_batch_tokens)};
+  return {.precision = config.train.dtype, .micro_batch_tokens = config.train.micro_batch_tokens};
 }
 
 Result<std::string> limit_max_length(config::RunConfig& config) {
@@ -101,28 +55,10 @@ std::int64_t max_length(const config::RunConfig& config, const engine::models::D
 }
 
 Result<engine::data::DataOptions> data_settings(const config::RunConfig& config,
-                                                const engine::models::DecoderSpec& spec,
-                                                const std::vector<std::string>& paths) {
-  engine::data::DataOptions out;
-  out.paths = paths;
-  out.layout = config.data.format;
-  out.columns = config.data.columns;
-  out.tags = config.data.tags;
-  out.system = config.data.system;
-  out.reading = {config.data.sample_by, config.data.separator, config.data.column_names,
-                 recipes::recipe_of(config).name == algorithms::PretrainConfig::name};
-  for (const auto& source : config.data.mix)
-    out.mix.push_back(
-        {source.path, source.weight, source.epochs, source.format, source.columns, source.system});
-  out.chat = config.data.chat;
-  out.bad_row_limit = config.data.max_bad_rows;
-  out.selection = {.first_rows = config.data.max_samples,
-                   .split = config.data.split,
-                   .seed = static_cast<std::uint64_t>(config.train.seed)};
-  out.encode.chunk = config.data.chunk;
-  out.encode.begin_token = config.data.begin_token;
-  out.encode.answer_start = config.data.answer_start;
-  out.encode.end_token = config.data.end_token;
+                                                const engine::models::DecoderSpec& spec) {
+  engine::data::DataOptions out = config.data;
+  out.reading.documents = recipes::recipe_of(config).name == algorithms::PretrainConfig::name;
+  out.selection.seed = static_cast<std::uint64_t>(config.train.seed);
   out.encode.max_length = max_length(config, spec);
   out.encode.train_on_prompt = !config.sft.mask_prompt;
   if (recipes::roles_of(config).rollout.needed) {
@@ -149,8 +85,22 @@ engine::data::LoaderOptions loader_settings(const config::RunConfig& config,
           .last_batch = config.data.last_batch};
 }
 
-Result<algorithms::Plan> plan_settings(const config::RunConfig& config, std::int64_t batches,
-                                       std::int64_t updates, std::int64_t done) {
+namespace {
+
+/// Growing batches have fewer samples than full ones, which a schedule may count.
+std::function<double(std::int64_t)> place_of(const config::TrainConfig& train) {
+  if (train.schedule_unit == config::ScheduleUnit::steps || train.batch_rampup.start == 0)
+    return {};
+  return [rampup = train.batch_rampup, full = train.batch_size](std::int64_t steps) {
+    return static_cast<double>(rampup.consumed(steps, full)) / static_cast<double>(full);
+  };
+}
+
+}  // namespace
+
+Result<algorithms::TrainingPlan> plan_settings(const config::RunConfig& config,
+                                               std::int64_t batches, std::int64_t updates,
+                                               std::int64_t done) {
   // A mix whose sources are all limited may be exhausted before train.steps.
   const std::int64_t given = config.train.steps, made = batches * updates;
   const std::int64_t steps = given > 0 && made > 0 ? std::min(given, made)
@@ -161,13 +111,14 @@ Result<algorithms::Plan> plan_settings(const config::RunConfig& config, std::int
   if (!schedule) return fail(schedule.error().code, cat("train.schedule: ", schedule.error().what));
   auto selection = recipes::model_selection(config);
   RETURN_IF_ERROR(selection);
-  return algorithms::Plan{.steps = steps,
-                          .done = done,
-                          .save_every = config.train.save_every,
-                          .learning_rate = config.train.learning_rate,
-                          .schedule = *schedule,
-                          .selection = std::move(*selection),
-                          .resumable = !config.train.save_only_model};
+  return algorithms::TrainingPlan{.steps = steps,
+                                  .done = done,
+                                  .save_every = config.train.save_every,
+                                  .learning_rate = config.train.learning_rate,
+                                  .schedule = *schedule,
+                                  .place = place_of(config.train),
+                                  .selection = std::move(*selection),
+                                  .resumable = !config.train.save_only_model};
 }
 
 }  // namespace troupe::launch::run

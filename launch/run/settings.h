@@ -18,14 +18,8 @@ namespace troupe::launch::run {
 
 engine::generate::GeneratorConfig generator_settings(const config::RunConfig& config,
                                                      const engine::models::DecoderSpec& spec);
-/// parallel.layers: the number of layers of each virtual stage; empty: an even division.
-std::vector<std::int64_t> layers_of_stages(const config::RunConfig& config);
-/// parallel.noop_layers: places in the list of layers that have none.
-std::vector<std::int64_t> noop_layers(const config::RunConfig& config);
-/// The recomputed modules, from train.recompute.
-engine::nn::Recomputed recomputed_settings(const config::RunConfig& config);
 /// How the trained model is stored, from train.gradients.
-engine::nn::Storage storage_settings(const config::RunConfig& config);
+engine::nn::ValueTypes value_types(const config::RunConfig& config);
 engine::train::TrainerOptions trainer_settings(const config::RunConfig& config);
 engine::train::ScoringOptions scoring_settings(const config::RunConfig& config);
 
@@ -37,15 +31,15 @@ Result<std::string> limit_max_length(config::RunConfig& config);
 std::int64_t max_length(const config::RunConfig& config, const engine::models::DecoderSpec& spec);
 /// Errc::usage if rollout.max_new_tokens leaves no room for a prompt.
 Result<engine::data::DataOptions> data_settings(const config::RunConfig& config,
-                                                const engine::models::DecoderSpec& spec,
-                                                const std::vector<std::string>& paths);
+                                                const engine::models::DecoderSpec& spec);
 /// Options for batches of `batches_of` times train.batch_size rows.
 engine::data::LoaderOptions loader_settings(const config::RunConfig& config,
                                             std::int64_t batches_of);
 
 /// `batches`: batches in one run over the loader (0: unlimited); `updates`: optimizer steps per
 /// batch (grpo: epochs * minibatches). Errc::usage if the length of the run is not set.
-Result<algorithms::Plan> plan_settings(const config::RunConfig& config, std::int64_t batches,
-                                       std::int64_t updates, std::int64_t done);
+Result<algorithms::TrainingPlan> plan_settings(const config::RunConfig& config,
+                                               std::int64_t batches, std::int64_t updates,
+                                               std::int64_t done);
 
 }  // namespace troupe::launch::run

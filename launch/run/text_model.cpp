@@ -1,7 +1,7 @@
 #include "launch/run/text_model.h"
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/run_config.h"
 

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "engine/adapter/adapter.h"
 #include "engine/adapter/peft_file.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/init_weights.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/load_parameters.h"
@@ -19,6 +20,7 @@
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"
+#include "launch/run/training_state.h"
 
 namespace troupe::launch::run {
 namespace adapter = engine::adapter;
@@ -59,13 +61,10 @@ std::unique_ptr<engine::models::Decoder> new_model(const RoleParts& parts) {
   return model;
 }
 
-// Restores the moving average of the weights, or starts it from the restored weights, if the
-// checkpoint has none.
-void restore_average(const std::string& folder, bool tied, engine::train::Trainer& trainer) {
-  auto& optimizer = trainer.optimizer();
-  if (!optimizer.average()) return;
+// The moving average of the weights; absent: the trainer keeps none, or the checkpoint has none.
+Tensor read_average(const std::string& folder, bool tied, engine::train::Trainer& trainer) {
   std::error_code ignored;
-  if (!std::filesystem::exists(folder, ignored)) return optimizer.keep_average();
+  if (!trainer.optimizer().average() || !std::filesystem::exists(folder, ignored)) return {};
   const auto& parameters = trainer.model().parameters();
   std::vector<engine::nn::ParameterSpec> specs;
   for (const auto& each : parameters.all())
@@ -73,24 +72,10 @@ void restore_average(const std::string& folder, bool tied, engine::train::Traine
   engine::nn::Parameters average(parameters.device(), specs, false);
   value_or_throw(checkpoint::load_parameters(folder, average,
                                              {.tied = tied, .whole = &trainer.model().whole()}));
-  optimizer.restore_average(average.values());
+  return average.values();
 }
 
-void restore_loss_scale(const Json& state, engine::train::Trainer& trainer) {
-  const Json* stored = state.find("loss_scale");
-  if (stored == nullptr || trainer.loss_scale() == nullptr) return;
-  const auto number = [&](const char* key) {
-    const Json* value = stored->find(key);
-    return value != nullptr && value->is_number() ? value->number() : 0.0;
-  };
-  trainer.loss_scale()->restore({.scale = number("scale"),
-                                 .finite = static_cast<std::int64_t>(number("finite")),
-                                 .left = static_cast<std::int64_t>(number("left")),
-                                 .skipped = static_cast<std::int64_t>(number("skipped"))});
-}
-
-// Restores weights, moments and the number of updates, which is below the run's step if the model
-// was not trained in every step.
+// Restores weights, moments and the state of the trainer.
 std::unique_ptr<engine::train::Trainer> resume_trainer(
     const RoleParts& parts, const std::string& from, const engine::train::TrainerOptions& options) {
   auto spec = value_or_throw(checkpoint::read_folder_spec(from));
@@ -102,10 +87,8 @@ std::unique_ptr<engine::train::Trainer> resume_trainer(
   const auto loaded = value_or_throw(checkpoint::load_checkpoint(
       from, trainer->model().parameters(), tied, &optimizer.exp_avg(), &optimizer.exp_avg_sq(),
       optimizer.shards(), &trainer->model().whole()));
-  const Json* updates = loaded.state.find("updates");
-  optimizer.set_steps(updates ? static_cast<std::int64_t>(updates->number()) : loaded.step);
-  restore_loss_scale(loaded.state, *trainer);
-  restore_average(cat(from, "/", checkpoint::average_folder), tied, *trainer);
+  trainer->load_state(value_or_throw(TrainingState::from(loaded)).trainer,
+                      read_average(cat(from, "/", checkpoint::average_folder), tied, *trainer));
   return trainer;
 }
 
@@ -116,7 +99,7 @@ bool same_adapter(const models::LoraSpec& a, const models::LoraSpec& b) {
          });
 }
 
-// Restores an adapter, its moments and the number of updates from checkpoint `from`.
+// Restores an adapter, its moments and the state of the trainer from checkpoint `from`.
 void restore_adapter(engine::train::Trainer& trainer, const std::string& from,
                      models::DecoderSpec base) {
   const auto& wanted = *trainer.model().spec().lora;
@@ -138,9 +121,7 @@ void restore_adapter(engine::train::Trainer& trainer, const std::string& from,
       cat(from, "/", checkpoint::optimizer_file), trainer.model().parameters().trained(),
       &optimizer.exp_avg(), &optimizer.exp_avg_sq(), optimizer.shards()));
   const auto state = value_or_throw(checkpoint::read_training_state(from));
-  const Json* updates = state.state.find("updates");
-  optimizer.set_steps(updates ? static_cast<std::int64_t>(updates->number()) : state.step);
-  restore_loss_scale(state.state, trainer);
+  trainer.load_state(value_or_throw(TrainingState::from(state)).trainer);
 }
 
 // Sets spec.lora from lora.*, or from the adapter that lora.adapter names. Throws Failure.
@@ -177,7 +158,7 @@ std::unique_ptr<engine::train::Trainer> load_adapted_trainer(
   if (!config.lora.adapter.empty())
     value_or_throw(adapter::load_adapter(config.lora.adapter, *model));
   auto own = options;
-  own.seed = static_cast<std::uint64_t>(config.lora.seed);
+  own.adapter_seed = static_cast<std::uint64_t>(config.lora.seed);
   auto trainer = std::make_unique<engine::train::Trainer>(std::move(model), own, parts.mesh);
   if (!parts.resume_from.empty()) restore_adapter(*trainer, parts.resume_from, base);
   return trainer;
@@ -186,48 +167,44 @@ std::unique_ptr<engine::train::Trainer> load_adapted_trainer(
 // The run's options with the optimizer settings of critic.*.
 engine::train::TrainerOptions critic_options(const config::RunConfig& config) {
   auto options = trainer_settings(config);
-  const config::CriticConfig& c = config.critic;
-  options.optimizer = {c.betas[0],
-                       c.betas[1],
-                       c.eps,
-                       c.weight_decay,
-                       c.max_grad_norm,
-                       options.optimizer.bf16_weights,
-                       options.optimizer.seed};
+  const engine::optim::AdamWConfig policy =
+      std::exchange(options.optimizer, config.critic.optimizer);
+  options.optimizer.weights = policy.weights;
+  options.optimizer.seed = policy.seed;
   return options;
 }
 
 }  // namespace
 
-models::ModelPart part_of(const RoleParts& parts) {
+models::ModelPart part_of(const config::ParallelConfig& parallel,
+                          const engine::parallel::Mesh* mesh) {
   models::ModelPart part;
-  if (parts.mesh == nullptr) return part;
-  part.tp = &parts.mesh->tp();
-  const engine::parallel::Grid& grid = parts.mesh->grid();
+  if (mesh == nullptr) return part;
+  part.tp = &mesh->tp();
+  const engine::parallel::Grid& grid = mesh->grid();
   if (grid.pp > 1) {
-    part.pp = &parts.mesh->pp();
-    part.layers = layers_of_stages(parts.config);
-    part.noop = noop_layers(parts.config);
-    part.chunks = static_cast<int>(parts.config.parallel.vpp);
+    part.pp = &mesh->pp();
+    part.layers = parallel.layers;
+    part.noop = parallel.noop_layers;
+    part.chunks = parallel.vpp;
   }
-  part.divides_rows = parts.config.parallel.sp;
+  part.divides_rows = parallel.sp;
   if (grid.cp > 1) {
-    part.cp = &parts.mesh->cp();
-    part.ulysses = config::ulysses_degree(parts.config.parallel);
-    part.inner_ring = static_cast<int>(parts.config.parallel.cp_window);
+    part.cp = &mesh->cp();
+    part.ulysses = config::ulysses_degree(parallel);
+    part.inner_ring = parallel.cp_window;
   }
   return part;
+}
+
+models::ModelPart part_of(const RoleParts& parts) {
+  return part_of(parts.config.parallel, parts.mesh);
 }
 
 models::ModelPart trained_part_of(const RoleParts& parts) {
   models::ModelPart part = part_of(parts);
-  part.storage = storage_settings(parts.config);
+  part.types = value_types(parts.config);
   return part;
-}
-
-Json to_json(const engine::train::LossScale& scale) {
-  const auto& [value, finite, left, skipped] = scale.state();
-  return Json::Object{{"scale", value}, {"finite", finite}, {"left", left}, {"skipped", skipped}};
 }
 
 std::string companion_checkpoint(const std::string& policy, std::string_view folder) {

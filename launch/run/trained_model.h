@@ -16,8 +16,11 @@ namespace troupe::launch::run {
 /// The folder of the run's output with the critic's checkpoints.
 inline constexpr std::string_view critic_folder = "critic", reference_folder = "reference";
 
-/// This rank's part of the role's model, in the grid of `parts.mesh` with the stages and the
-/// context groups of parallel.* of `parts.config`. Values are f32.
+/// This rank's part of a model, in the grid of `mesh` (nullptr: one rank) with the stages and the
+/// context groups of `parallel`. Values are f32.
+engine::models::ModelPart part_of(const config::ParallelConfig& parallel,
+                                  const engine::parallel::Mesh* mesh);
+/// That of the role's model.
 engine::models::ModelPart part_of(const RoleParts& parts);
 /// The same for a model that is trained: with the types of train.weights and train.gradients.
 engine::models::ModelPart trained_part_of(const RoleParts& parts);
@@ -27,9 +30,6 @@ engine::models::ModelPart trained_part_of(const RoleParts& parts);
 /// adapter. Throws Failure, as the others do; also if the checkpoint holds a different adapter.
 std::unique_ptr<engine::train::Trainer> load_trainer(const RoleParts& parts);
 std::unique_ptr<engine::train::Trainer> load_critic(const RoleParts& parts);
-
-/// The loss scale of a run in f16, as a checkpoint's state stores it.
-Json to_json(const engine::train::LossScale& scale);
 
 /// The checkpoint of another model of the run (its folder is `folder`) with the step of the
 /// policy's checkpoint `policy`. Throws Failure if it is missing or damaged.

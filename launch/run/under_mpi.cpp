@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "actors/group/sharded.h"
-#include "engine/base/progress.h"
-#include "engine/base/text.h"
-#include "engine/ops/cpu/cpu_options.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/progress.h"
+#include "engine/ops/devices/make_device.h"
 #include "engine/parallel/all_reduce.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/algorithm_run.h"
@@ -132,7 +132,7 @@ class Rank {
         configs_.emplace(R, recipes::config_for(config_, R, recipes::RankKind::processes))
             .first->second;
     channel_->run_on_all_ranks(cat("creating the ", to_string(R)), [&] {
-      auto mesh = value_or_throw(Mesh::create(split(), recipes::grid_of(config.parallel)));
+      auto mesh = value_or_throw(Mesh::create(split(), config.parallel));
       part<R>() = make_role_on_rank<RoleActor<R>>(
           resources_of(R, std::move(mesh)), [&](const RankResources& rank) {
             return entry.make({config, resume_from_, *rank.device, rank.mesh.get(), output_,
@@ -176,15 +176,13 @@ class UnderMpi final : public Placement {
         role, session_.config(), [this]<recipes::Role R>(const std::string& name) {
           auto actor = std::make_unique<group::Sharded<RoleOnRank<RoleActor<R>>>>(
               name, rank_.channel(R), std::move(rank_.part<R>()));
-          node().spawn(
-              name, std::move(actor),
-              rank_.own_threads(R) ? actors::Placement{.executor = name} : actors::Placement());
+          node().spawn(name, std::move(actor),
+                       rank_.own_threads(R) ? actors::ActorOptions{.executor = name}
+                                            : actors::ActorOptions());
         });
   }
   std::size_t chunks_per_rollout() const override { return chunks_in_process(session_.config()); }
-  bool streams_weights() const override {
-    return recipes::policy_grid(session_.config()).ranks() > 1;
-  }
+  bool streams_weights() const override { return session_.config().parallel.ranks() > 1; }
 
  private:
   Rank& rank_;

@@ -2,10 +2,10 @@
 
 #include <sys/un.h>
 
-#include <charconv>
 #include <string_view>
 
-#include "engine/base/text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::serve {
 
@@ -35,10 +35,8 @@ Result<ListenAddress> listen_address(const std::string& text) {
   if (out.host.starts_with('[') && out.host.ends_with(']'))
     out.host = out.host.substr(1, out.host.size() - 2);
   const std::string port = colon == std::string::npos ? text : text.substr(colon + 1);
-  const char* end = port.data() + port.size();
-  const auto [stop, error] = std::from_chars(port.data(), end, out.port);
-  if (out.host.empty() || error != std::errc() || stop != end || out.port < 0 ||
-      out.port > max_port)
+  out.port = parse_number<int>(port).value_or(-1);
+  if (out.host.empty() || out.port < 0 || out.port > max_port)
     return fail(Errc::usage, cat("serve.listen = ", quote(text),
                                  ": expected HOST:PORT with a numeric address, PORT, or unix:PATH; "
                                  "ports are 0 to 65535"));

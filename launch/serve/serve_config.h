@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/base/error.h"
-#include "engine/base/fields.h"
-#include "engine/base/ranges.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/json/ranges.h"
 
 namespace troupe::launch::serve {
 

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "launch/terminal/interruption.h"
 
 namespace troupe::launch::terminal {

@@ -55,7 +55,7 @@ struct Worker {
 
 /// A controller at the hub and a worker at the spoke "one".
 struct Cluster {
-  explicit Cluster(bool tcp, Worker worker = {}, Placement placement = {})
+  explicit Cluster(bool tcp, Worker worker = {}, ActorOptions placement = {})
       : star({{"one"}, tcp, {}}), controller("hub", scheduler, *star.hub) {
     node = std::make_unique<Node>("one", worker_scheduler, *star.spokes["one"]);
     node->spawn("worker", std::move(worker), std::move(placement));

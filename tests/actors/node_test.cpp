@@ -133,7 +133,7 @@ TEST_F(NodeTest, GetThrowsTheErrorThatTryGetReturns) {
   }
 }
 
-TEST_F(NodeTest, ABugEndsTheActorAndItsLastWordsAreRepeated) {
+TEST_F(NodeTest, ABugEndsTheActorAndItsMessageIsRepeated) {
   std::vector<Death> deaths;
   Node other("other", scheduler, network,
              {.on_death = [&](const Death& death) { deaths.push_back(death); }});

@@ -9,7 +9,7 @@
 
 #include <thread>
 
-#include "engine/base/descriptor.h"
+#include "engine/base/files/descriptor.h"
 
 namespace troupe::actors::process_events_test {
 namespace {

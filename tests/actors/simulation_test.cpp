@@ -5,7 +5,7 @@
 
 #include "actors/runtime/virtual_scheduler.h"
 #include "tests/actors/messages.h"
-#include "transports/inproc/simulated_transport.h"
+#include "tests/support/simulated_transport.h"
 
 namespace troupe::actors {
 namespace {
@@ -14,13 +14,13 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-struct World {
-  explicit World(std::uint64_t seed, transports::Faults faults = {})
+struct SimulatedNodes {
+  explicit SimulatedNodes(std::uint64_t seed, test::Faults faults = {})
       : scheduler(seed), network(seed, faults, [this](Duration delay, Job job) {
           scheduler.later(delay, std::move(job));
         }) {}
   VirtualScheduler scheduler;
-  transports::SimulatedTransport network;
+  test::SimulatedTransport network;
   Node home{"home", scheduler, network};
   Node away{"away", scheduler, network};
 };
@@ -31,13 +31,13 @@ Task<Result<int>> add_before(ActorRef<Add> adder, int a, int b, Duration deadlin
   co_return sum;
 }
 
-ActorRef<Add> adder_away(World& world) {
+ActorRef<Add> adder_away(SimulatedNodes& world) {
   auto adder = world.away.spawn("adder", Adder{});
   return world.home.ref(adder.address(), Messages<Add>{});
 }
 
 TEST(Simulation, ALostRequestEndsInATimeoutThatNamesTheAsk) {
-  World world(1);
+  SimulatedNodes world(1);
   auto adder = adder_away(world);
   world.network.set_filter(
       [](const transports::Frame& frame) { return frame.kind != transports::Kind::request; });
@@ -48,7 +48,7 @@ TEST(Simulation, ALostRequestEndsInATimeoutThatNamesTheAsk) {
 }
 
 TEST(Simulation, ALostReplyEndsInATimeoutToo) {
-  World world(1);
+  SimulatedNodes world(1);
   auto adder = adder_away(world);
   world.network.set_filter(
       [](const transports::Frame& frame) { return frame.kind == transports::Kind::request; });
@@ -56,7 +56,7 @@ TEST(Simulation, ALostReplyEndsInATimeoutToo) {
 }
 
 TEST(Simulation, ADeadNodeEndsInATimeout) {
-  World world(1);
+  SimulatedNodes world(1);
   auto adder = adder_away(world);
   EXPECT_EQ(run(world.home, add_before(adder, 1, 2, seconds(30))).value(), 3);
   world.network.kill("away");
@@ -64,7 +64,7 @@ TEST(Simulation, ADeadNodeEndsInATimeout) {
 }
 
 TEST(Simulation, RepeatedFramesAreHandledOnceAndAnsweredOnce) {
-  World world(3, {.max_delay = milliseconds(5), .repeat = 1});
+  SimulatedNodes world(3, {.max_delay = milliseconds(5), .repeat = 1});
   auto adder = adder_away(world);
   for (int i = 0; i < 20; ++i)
     EXPECT_EQ(run(world.home, add_before(adder, i, i, seconds(30))).value(), 2 * i);
@@ -75,7 +75,7 @@ TEST(Simulation, RepeatedFramesAreHandledOnceAndAnsweredOnce) {
 
 // Sends many concurrent asks over a bad network; returns a trace of the replies and their times.
 std::string trace(std::uint64_t seed) {
-  World world(
+  SimulatedNodes world(
       seed,
       {.min_delay = milliseconds(1), .max_delay = milliseconds(50), .loss = 0.2, .repeat = 0.2});
   auto adder = adder_away(world);
@@ -104,7 +104,7 @@ TEST(Simulation, TheSameSeedIsTheSameRunAndNothingIsLostSilently) {
 }
 
 TEST(Simulation, ARestartedNodeIsNotTakenForItsPredecessor) {
-  World world(5);
+  SimulatedNodes world(5);
   auto adder = world.away.spawn("adder", Adder{});
   auto asks = [&](Node& node) {
     return run(node, add_before(node.ref(adder.address(), Messages<Add>{}), 1, 2, seconds(5)))

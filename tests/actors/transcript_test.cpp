@@ -29,7 +29,7 @@ struct Manager {
   }
 };
 
-struct Office : test::Transcript {
+struct ManagerAndWorker : test::Transcript {
   Node home{"home", scheduler, network}, away{"away", scheduler, network};
   ActorRef<Add, Fail> worker = away.spawn("worker", Adder{});
   ActorRef<AskTwice> manager =
@@ -42,7 +42,7 @@ Task<int> ask_twice(ActorRef<AskTwice> manager) {
   co_return answer;
 }
 
-TEST_F(Office, AManagerAsksBothQuestionsBeforeItWaits) {
+TEST_F(ManagerAndWorker, AManagerAsksBothQuestionsBeforeItWaits) {
   auto started = start(home, ask_twice(manager));
   expect("request ask twice").from("home").to("home/manager");
   expect("request add").from("home").to("away/worker");
@@ -54,7 +54,7 @@ TEST_F(Office, AManagerAsksBothQuestionsBeforeItWaits) {
   EXPECT_EQ(finish(*started), 709);
 }
 
-TEST_F(Office, AnswersInTheWrongOrderFindTheirAsks) {
+TEST_F(ManagerAndWorker, AnswersInTheWrongOrderFindTheirAsks) {
   auto started = start(home, ask_twice(manager));
   expect("request ask twice").from("home").to("home/manager");
   expect("request add").from("home").to("away/worker");
@@ -68,7 +68,7 @@ TEST_F(Office, AnswersInTheWrongOrderFindTheirAsks) {
   EXPECT_EQ(finish(*started), 709);
 }
 
-TEST_F(Office, ARepeatedReplyIsDroppedAndCounted) {
+TEST_F(ManagerAndWorker, ARepeatedReplyIsDroppedAndCounted) {
   auto started = start(home, ask_twice(manager));
   expect("request ask twice").from("home").to("home/manager");
   expect("request add").from("home").to("away/worker");
@@ -81,7 +81,7 @@ TEST_F(Office, ARepeatedReplyIsDroppedAndCounted) {
   EXPECT_EQ(home.stats().unexpected_answers, 1u);
 }
 
-TEST_F(Office, ARepeatedRequestIsHandledOnce) {
+TEST_F(ManagerAndWorker, ARepeatedRequestIsHandledOnce) {
   auto started = start(home, ask_twice(manager));
   expect("request ask twice").from("home").to("home/manager");
   scheduler.run_ready();

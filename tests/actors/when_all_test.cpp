@@ -10,7 +10,7 @@
 namespace troupe::actors {
 namespace {
 
-TEST(Together, TasksRunAtOnceAndTheFirstFailureIsToldWhenAllHaveEnded) {
+TEST(WhenAll, TasksRunAtOnceAndTheFirstFailureIsReportedWhenAllHaveEnded) {
   VirtualScheduler scheduler;
   transports::Loopback network;
   Node node("main", scheduler, network);

@@ -40,7 +40,7 @@ struct RunRecord {
   std::vector<std::string> lines, saved;
 };
 
-RunRecord run_grpo(const Plan& plan, const GrpoConfig& config, HeldOutPrompts evaluated,
+RunRecord run_grpo(const TrainingPlan& plan, const GrpoConfig& config, HeldOutPrompts evaluated,
                    int rollouts = 1, std::size_t chunks = 1) {
   actors::VirtualScheduler scheduler;
   transports::Loopback transport;
@@ -51,7 +51,7 @@ RunRecord run_grpo(const Plan& plan, const GrpoConfig& config, HeldOutPrompts ev
   return {stage.journal.lines, stage.saved};
 }
 
-RunRecord run_ppo(const Plan& plan, const PpoConfig& config, HeldOutPrompts evaluated) {
+RunRecord run_ppo(const TrainingPlan& plan, const PpoConfig& config, HeldOutPrompts evaluated) {
   actors::VirtualScheduler scheduler;
   transports::Loopback transport;
   Stage stage(scheduler, transport, 1);
@@ -150,7 +150,7 @@ RolloutBatch two_prompts() {
     if (reward < 0)
       result = {std::nullopt, {}, "no answer", {}, 0, {protocol::FailureKind::timeout}};
     all.rewards.push_back(std::move(result));
-    all.completions.push_back({0, {1, 2}, {}, "", protocol::FinishReason::stop, {}, 0});
+    all.completions.push_back({0, {1, 2}, {}, {}, "", protocol::FinishReason::stop, {}, 0});
   }
   return all;
 }
@@ -183,7 +183,7 @@ TEST(PromptEvaluation, WithoutARewardHasNoMean) {
   EXPECT_TRUE(std::isnan(value_of(evaluation_metrics(all, held_out_rows(4)), "eval/reward")));
 }
 
-Plan selecting(std::int64_t steps, const char* metric, std::int64_t patience) {
+TrainingPlan selecting(std::int64_t steps, const char* metric, std::int64_t patience) {
   auto plan = plan_of(steps);
   const auto selected = value_or_throw(selection_metric(metric));
   plan.selection = ModelSelection(selected, selected, patience);

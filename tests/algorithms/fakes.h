@@ -2,12 +2,15 @@
 // its records.
 #pragma once
 
+#include <gmock/gmock.h>
+
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "actors/runtime/message.h"
 #include "algorithms/training/cluster.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
 
@@ -127,6 +130,7 @@ struct FakeRollout {
       drawn.push_back({draw.sample_id,
                        {token, 3},
                        {-weights.values->front(), -1.0f},
+                       {},
                        cat(token),
                        protocol::FinishReason::stop,
                        {{weights.version, 2}},
@@ -162,6 +166,7 @@ class Remembering final : public Journal {
     std::string line = cat("step ", step);
     for (const auto& [name, value] : metrics) line += cat(' ', name, '=', value);
     lines.push_back(line);
+    records.push_back(metrics);
   }
   void sample(std::int64_t step, const Sample& s) override {
     lines.push_back(cat("sample of ", step, ": ", s.sample_id, ' ', s.prompt, ' ', s.completion,
@@ -172,9 +177,18 @@ class Remembering final : public Journal {
   void processed(const Processed& batch) override { work.push_back(batch); }
   void passed(const ModelPass& pass) override { passes.push_back(pass); }
   std::vector<std::string> lines;
+  std::vector<Metrics> records;
   std::vector<Processed> work;
   std::vector<ModelPass> passes;
   std::vector<Json> answers;  ///< of the samples
 };
+
+/// Metrics with this one, and with others.
+inline auto has_metric(const char* name, testing::Matcher<double> value = testing::_) {
+  return testing::Contains(testing::Pair(testing::StrEq(name), std::move(value)));
+}
+inline auto has_evaluation() {
+  return testing::Contains(testing::Pair(testing::StartsWith("eval/"), testing::_));
+}
 
 }  // namespace troupe::algorithms

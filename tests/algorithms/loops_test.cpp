@@ -42,9 +42,9 @@ std::vector<std::string> grpo_over_threads(int rollouts, std::size_t pieces = 1)
   return stage.journal.lines;
 }
 
-std::vector<std::string> grpo_over_simulation(std::uint64_t seed, transports::Faults faults) {
+std::vector<std::string> grpo_over_simulation(std::uint64_t seed, test::Faults faults) {
   actors::VirtualScheduler scheduler(seed);
-  transports::SimulatedTransport network(
+  test::SimulatedTransport network(
       seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
   Stage stage(scheduler, network, 2);
   auto data = prompts();
@@ -56,7 +56,7 @@ TEST(Loops, GrpoOverTheSimulatorKeepsTheJournalThatRealThreadsKeep) {
   const auto threads = grpo_over_threads(2);
   ASSERT_THAT(threads, testing::Contains(StartsWith("step 6 loss=")));
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const transports::Faults faults{.max_delay = std::chrono::milliseconds(50), .repeat = 0.3};
+    const test::Faults faults{.max_delay = std::chrono::milliseconds(50), .repeat = 0.3};
     EXPECT_EQ(grpo_over_simulation(seed, faults), threads) << "seed " << seed;
   }
 }

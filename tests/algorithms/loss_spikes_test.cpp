@@ -1,4 +1,3 @@
-#include "algorithms/loss_spikes.h"
 
 #include <gmock/gmock.h>
 
@@ -8,7 +7,7 @@
 #include <numbers>
 
 #include "algorithms/health.h"
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 
 namespace troupe::algorithms {
 namespace {

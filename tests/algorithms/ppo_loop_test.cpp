@@ -27,7 +27,7 @@ struct Kept {
   std::vector<std::string> lines, saved;
 };
 
-Kept over_threads(int rollouts, Plan plan = plan_of(6), PpoConfig config = ppo_config(),
+Kept over_threads(int rollouts, TrainingPlan plan = plan_of(6), PpoConfig config = ppo_config(),
                   std::size_t pieces = 1) {
   actors::ThreadScheduler scheduler;
   transports::Loopback transport;
@@ -40,9 +40,9 @@ Kept over_threads(int rollouts, Plan plan = plan_of(6), PpoConfig config = ppo_c
   return {stage.journal.lines, stage.saved};
 }
 
-std::vector<std::string> over_simulation(std::uint64_t seed, transports::Faults faults) {
+std::vector<std::string> over_simulation(std::uint64_t seed, test::Faults faults) {
   actors::VirtualScheduler scheduler(seed);
-  transports::SimulatedTransport network(
+  test::SimulatedTransport network(
       seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
   Stage stage(scheduler, network, 2);
   stage.cluster.critic = stage.home.ref(
@@ -57,7 +57,7 @@ TEST(PpoLoop, OverTheSimulatorKeepsTheJournalThatRealThreadsKeep) {
   const auto threads = over_threads(2).lines;
   ASSERT_THAT(threads, testing::Contains(StartsWith("step 6 loss=")));
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
-    const transports::Faults faults{.max_delay = std::chrono::milliseconds(50), .repeat = 0.3};
+    const test::Faults faults{.max_delay = std::chrono::milliseconds(50), .repeat = 0.3};
     EXPECT_EQ(over_simulation(seed, faults), threads) << "seed " << seed;
   }
 }

@@ -71,7 +71,7 @@ FakeFollower& follow(OneThread& world) {
   return there;
 }
 
-TEST(PreferenceLoops, LookAtHeldOutPairsWhenTheyAreDueAndChangeNothingByIt) {
+TEST(PreferenceLoops, EvaluateHeldOutPairsWhenTheyAreDueAndChangeNothingByIt) {
   OneThread plain, looking;
   auto data = pairs(), same = pairs();
   plain.run(train(plain.stage.cluster, data, plan_of(5), DpoConfig(), {}));
@@ -92,8 +92,8 @@ TEST(PreferenceLoops, AHeldOutLossIsTheMeanOverPairsOfUnequalBatches) {
   world.run(train(world.stage.cluster, data, plan_of(1), SimpoConfig(), held_out(0)));
   // Every token's log-probability is the policy's weight: all pairs have z = -gamma_beta_ratio,
   // whatever the batch they stand in.
-  EXPECT_THAT(world.stage.journal.lines.back(),
-              HasSubstr(cat("eval/loss=", std::log1p(std::exp(0.5)))));
+  EXPECT_THAT(world.stage.journal.records.back(),
+              has_metric("eval/loss", testing::DoubleNear(std::log1p(std::exp(0.5)), 1e-9)));
 }
 
 TEST(PreferenceLoops, EveryAlgorithmOverPairsRuns) {
@@ -159,16 +159,16 @@ TEST(PreferenceLoops, KtoMeasuresItsKlOnOtherAnswersAndReportsTheMargin) {
     held.mismatched.push_back(engine::data::mismatched(batch, 0));
   }
   world.run(kto(world.stage.cluster, data, plan_of(3), {}, held));
-  ASSERT_EQ(world.stage.journal.lines.size(), 3u);
-  EXPECT_THAT(world.stage.journal.lines.back(), HasSubstr("eval/rewards/margins="));
-  EXPECT_THAT(world.stage.journal.lines.back(), HasSubstr("eval/kl="));
-  EXPECT_THAT(world.stage.journal.lines.front(), Not(HasSubstr("eval/")));
+  const auto& steps = world.stage.journal.records;
+  ASSERT_EQ(steps.size(), 3u);
+  EXPECT_THAT(steps.back(), AllOf(has_metric("eval/rewards/margins"), has_metric("eval/kl")));
+  EXPECT_THAT(steps.front(), Not(has_evaluation()));
 }
 
 TEST(PreferenceLoops, KtoOverTheSimulatorKeepsTheJournalThatOneThreadKeeps) {
-  const auto over = [](transports::Faults faults, std::uint64_t seed) {
+  const auto over = [](test::Faults faults, std::uint64_t seed) {
     actors::VirtualScheduler scheduler(seed);
-    transports::SimulatedTransport network(
+    test::SimulatedTransport network(
         seed, faults, [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
     Stage stage(scheduler, network, 1);
     auto data = answers();

@@ -39,7 +39,7 @@ struct RewardWorld {
   void run(Task<void> task) { actors::run(node, std::move(task)); }
 };
 
-Plan reward_plan(std::int64_t steps, std::int64_t save_every = 0) {
+TrainingPlan reward_plan(std::int64_t steps, std::int64_t save_every = 0) {
   const auto schedule = value_or_throw(engine::optim::Schedule::create(
       engine::optim::ScheduleKind::constant, {.total_steps = steps}));
   return {.steps = steps, .save_every = save_every, .learning_rate = 0.01, .schedule = schedule};
@@ -58,7 +58,7 @@ Loader<StepExample> solutions() {
   return {std::move(rows), {.batch_size = 3, .seed = 5}};
 }
 
-TEST(RewardLoops, AnOutcomeModelIsTrainedSavedAndJudgedOnHeldOutPairs) {
+TEST(RewardLoops, AnOutcomeModelIsTrainedSavedAndEvaluatedOnHeldOutPairs) {
   RewardWorld world;
   auto data = five_seeded_pairs();
   const PairExample better{{{1, 9}, {0, 1}}, {{1, 4}, {0, 1}}},
@@ -69,24 +69,24 @@ TEST(RewardLoops, AnOutcomeModelIsTrainedSavedAndJudgedOnHeldOutPairs) {
   world.run(orm(world.cluster, data, reward_plan(5, 2), OrmLoss{}, held_out));
   EXPECT_THAT(world.saved, ElementsAre(StartsWith("2 "), StartsWith("4 "), StartsWith("5 ")));
   ASSERT_EQ(world.journal.lines.size(), 5u);
-  EXPECT_THAT(world.journal.lines[0], Not(HasSubstr("eval/")));
+  const auto& steps = world.journal.records;
+  EXPECT_THAT(steps[0], Not(has_evaluation()));
   // Fake scores are the last tokens: 9 above 4, 2 below 6.
-  EXPECT_THAT(world.journal.lines[1],
-              AllOf(HasSubstr("eval/accuracy=0.5"), HasSubstr("eval/margin=0.5"),
-                    HasSubstr("eval/max_reward=9")));
-  EXPECT_THAT(world.journal.lines[4], HasSubstr("eval/loss=")) << "the last step is evaluated";
+  EXPECT_THAT(steps[1], AllOf(has_metric("eval/accuracy", 0.5), has_metric("eval/margin", 0.5),
+                              has_metric("eval/max_reward", 9)));
+  EXPECT_THAT(steps[4], has_metric("eval/loss")) << "the last step is evaluated";
 }
 
-TEST(RewardLoops, AProcessModelIsTrainedAndJudgedOnEveryStepOfHeldOutRows) {
+TEST(RewardLoops, AProcessModelIsTrainedAndEvaluatedOnEveryStepOfHeldOutRows) {
   RewardWorld world;
   auto data = solutions();
   const StepExample row{{1, 3, 0}, {-1, 0, 1}};
   world.run(prm(world.cluster, data, reward_plan(3), PrmLoss{},
                 {.batches = {engine::data::to_experience({{&row}, {0}})}}));
   ASSERT_EQ(world.journal.lines.size(), 3u);
-  EXPECT_THAT(world.journal.lines[1], Not(HasSubstr("eval/")));
+  EXPECT_THAT(world.journal.records[1], Not(has_evaluation()));
   // Token 3 scores (3, 0), and is of class 0; token 0 scores (0, 0), a tie.
-  EXPECT_THAT(world.journal.lines[2], HasSubstr("eval/accuracy=1"));
+  EXPECT_THAT(world.journal.records[2], has_metric("eval/accuracy", 1));
 }
 
 TEST(RewardLoops, GoOnWhereTheyStopped) {

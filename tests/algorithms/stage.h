@@ -12,8 +12,8 @@
 #include "algorithms/training/plan.h"
 #include "engine/data/loader/loader.h"
 #include "tests/algorithms/fakes.h"
+#include "tests/support/simulated_transport.h"
 #include "transports/inproc/loopback.h"
-#include "transports/inproc/simulated_transport.h"
 
 namespace troupe::algorithms {
 
@@ -61,7 +61,7 @@ struct Stage {
       stop};
 };
 
-inline Plan plan_of(std::int64_t steps, std::int64_t save_every = 0) {
+inline TrainingPlan plan_of(std::int64_t steps, std::int64_t save_every = 0) {
   const auto schedule = value_or_throw(engine::optim::Schedule::create(
       engine::optim::ScheduleKind::constant, {.total_steps = steps}));
   return {.steps = steps, .save_every = save_every, .learning_rate = 0.01, .schedule = schedule};

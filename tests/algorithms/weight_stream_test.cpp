@@ -9,7 +9,7 @@
 #include "actors/runtime/run.h"
 #include "actors/runtime/virtual_scheduler.h"
 #include "algorithms/training/weight_stream.h"
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 #include "transports/inproc/loopback.h"
 
 namespace troupe::algorithms {

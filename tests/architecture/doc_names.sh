@@ -2,6 +2,7 @@
 # Names in backticks in the documentation exist: paths in the tree, identifiers in the sources, keys in the reference page.
 # Left out: pages about other tools (coming-from-*, compatibility.md), fenced blocks, and placeholders in capitals (NAME, DIR).
 # A page also knows what its worked examples add (tests/docs/extract.py).
+# Names of headers, sources, scripts and pages in comments of the sources exist, too: a path from the root, or its end.
 extract=$(realpath "$(dirname "$0")")/../docs/extract.py
 cd "$1" || exit 2
 words=$(mktemp)
@@ -13,7 +14,7 @@ find engine transports actors algorithms launch tests benchmarks cmake -type f \
   xargs -0 -r cat ./*.json 2>/dev/null | grep -oE '[A-Za-z_][A-Za-z0-9_]*' | sort -u >"$words"
 
 # Names of other programs and files that runs write.
-foreign='(cblas_sgemm|dnnl_sgemm|config\.yaml|clean_up_tokenization_spaces|target_parameters|use_adaptive_entropy|[A-Za-z0-9]+For(CausalLM|SequenceClassification|TokenClassification))'
+foreign='(cblas_sgemm|dnnl_sgemm|config\.yaml|clean_up_tokenization_spaces|target_parameters|use_adaptive_entropy|[A-Za-z0-9_]+For(CausalLM|SequenceClassification|TokenClassification))'
 
 bad=0
 while IFS= read -r page; do
@@ -48,4 +49,25 @@ while IFS= read -r page; do
     fi
   done < <(awk '/^ *```/ { fenced = !fenced; next } !fenced { n = split($0, part, "`"); for (i = 2; i <= n; i += 2) print FNR ":" part[i] }' "$page")
 done < <(find README.md CONTRIBUTING.md SECURITY.md docs benchmarks -name '*.md' 2>/dev/null | grep -vE 'docs/(coming-from-|compatibility|development/)' | sort)
-exit $bad
+
+# Files of other projects, and placeholders in capitals.
+others='^(tensorflow/|linux/|docs/(pytorch/)?models/dense_model\.md)'
+files=$(find . \( -path ./build -o -path ./.git \) -prune -o -type f -print | sed 's,^\./,,')
+missing=$(find engine transports actors algorithms launch tests benchmarks -type f \( -name '*.h' -o -name '*.cpp' \) -print0 |
+  xargs -0 -r grep -nHoE '(^|[^:"])//.*' |
+  awk -v others="$others" '
+    FNR == NR { for (path = $0; !(path in known); path = substr(path, index(path, "/") + 1)) known[path]; next }
+    {
+      match($0, /^[^:]*:[0-9]+:/)
+      where = substr($0, 1, RLENGTH); text = substr($0, RLENGTH + 1)
+      while (match(text, /[][*{},A-Za-z0-9_.\/-]*[A-Za-z0-9_]\.(h|cpp|md|sh|cmake)([^A-Za-z0-9_]|$)/)) {
+        name = substr(text, RSTART, RLENGTH); text = substr(text, RSTART + RLENGTH)
+        sub(/[^A-Za-z0-9_]$/, "", name)
+        if (name ~ /^\/\/|[][*{},]|[A-Z][A-Z]/) continue  # addresses, sets, placeholders
+        gsub(/^[.\/]+/, "", name)
+        if (name !~ others && !(name in known)) print where " " name " does not exist in the tree"
+      }
+    }' <(echo "$files") -)
+[ -z "$missing" ] && exit $bad
+echo "$missing"
+exit 1

@@ -6,21 +6,21 @@ fences='
 Eigen/                          engine/ops/cpu engine/loss
 (oneapi/)?dnnl                  engine/ops/cpu
 (cblas|openblas)                engine/ops/cpu
-nlohmann/                       engine/base/json.cpp
-simdjson                        engine/base/valid_json.cpp
-(spdlog|fmt)/                   engine/base/log.cpp
+nlohmann/                       engine/base/json/json.cpp
+simdjson                        engine/base/json/valid_json.cpp
+(spdlog|fmt)/                   engine/base/log/log.cpp
 yaml-cpp/                       launch
 CLI/                            launch
 histedit\.h                      launch/terminal
 sqlite3                         actors/ledger/sqlite_store.cpp
 seccomp\.h                      actors/sandbox/seccomp_filter.cpp
 sentencepiece                   engine/tokenizer
-unicode/                        engine/base/character_classes.cpp engine/jinja engine/tokenizer
+unicode/                        engine/base/text/character_classes.cpp engine/jinja engine/tokenizer
 pcre2                           engine/tokenizer
 (arrow|parquet)/                engine/data/readers
 msgpack                         transports/wire
 zmq                             transports/zmq
-sodium                          transports/zmq engine/base/secret.cpp engine/base/sha256.cpp launch/serve/http/access.cpp
+sodium                          transports/zmq engine/base/text/base64.cpp engine/base/random/secret.cpp engine/base/random/sha256.cpp launch/serve/http/access.cpp
 mpi\.h                          transports/mpi
 linux/perf_event\.h             launch/profile/counters.cpp
 asio[./]                        actors/runtime transports

@@ -82,12 +82,19 @@ expect words.sh engine/nn/a.cpp '  float slope = 1;'
 expect words.sh engine/nn/a.cpp '  const int most_rows = 4, columns = 1;'
 expect words.sh docs/a.md 'Advantages are divided by the deviation of the group.'
 expect words.sh actors/a.h '// The rank is told which message is next.'
+expect words.sh actors/a.h 'std::thread make(QuietThread thread);'
+expect words.sh tests/a.cpp 'TEST(Rewards, AreJudgedAtTheEnd) {'
+expect words.sh tests/a.cpp 'using BackOffice = Nodes;'
+allow words.sh tests/a.cpp 'struct World2 : Simulation {};'
+expect words.sh tests/a.cpp 'struct World : Simulation {};'
 allow words.sh actors/a.h '// The supervisor of processes.'
 allow words.sh engine/nn/a.cpp '  const float alibi_slope = slope;  // ALiBi'
 allow words.sh engine/nn/a.cpp '  const auto almost_all = max_rows;'
 allow words.sh docs/a.md 'Advantages are divided by the standard deviation of the group.'
 allow words.sh docs/a.md 'An LLM judge scores the answers.'
 expect own-header actors/b.cpp 'int x;'
+expect own-header actors/b.cpp '#include "engine/nn/b.h"'
+allow own-header actors/b.cpp '#include "actors/a.h"'
 allow own-header launch/main.cpp 'int main() {}'
 allow own-header tests/b.cpp 'int x;'
 expect commas actors/a.h 'void f() { a = 1, b = 2; }'
@@ -116,6 +123,19 @@ class B {$(yes '
 }  // namespace a"
 expect friends actors/a.h "$(yes '  friend class A;' | head -7)"
 allow friends actors/a.h "$(yes '  friend class A;' | head -6)"
+expect positional actors/a.cpp '  Snapshot snapshot{a, b, c, d, e, f, g};'
+expect positional actors/a.cpp '  return {a, f(b, c), d, {e}, f, g, h};'
+expect positional actors/a.cpp '  send(net::Frame{a, b, c, d, e, f, g});'
+allow positional actors/a.cpp '  Snapshot snapshot{.a = a, .b = b, .c = c, .d = d, .e = e, .f = f, .g = g};'
+allow positional actors/a.cpp '  return {a, f(b, c, d), e<f, g>, h, {i, j}, k};'
+allow positional actors/a.cpp '  return {"a", "b", "c", "d", "e", f, g};'
+allow positional actors/a.cpp 'enum class Kind { a, b, c, d, e, f, g };'
+allow positional actors/a.cpp 'std::vector<int> all() {
+  return {f(a), f(b), f(c), f(d), f(e), f(g), f(h)};
+}'
+expect nested actors/a.cpp '  Snapshot snapshot{.step = 1, .model = {.source = source}};'
+allow nested actors/a.cpp '  Snapshot snapshot{.step = 1, .model = SaveOptions{.source = source}, .texts = {}};'
+allow nested actors/a.cpp '  state_ = {.id = id};'
 fresh
 mkdir -p "$tree"/engine/nn/b
 echo '#include "engine/nn/ok.h"' >"$tree/engine/nn/b/x.h"
@@ -127,6 +147,9 @@ rm -f "$tree.out"
 expect doc_names.sh docs/a.md 'The function `take_step()` trains.'
 expect doc_names.sh docs/a.md 'See `engine/nn/missing.h`.'
 allow doc_names.sh docs/a.md 'See `engine/nn/ok.cpp`, `NAME_loss.h` and `--set`.'
+expect doc_names.sh engine/nn/a.h '// Norms (engine/nn/missing.h).'
+expect doc_names.sh engine/nn/a.h '  int x;  ///< as in missing.cpp'
+allow doc_names.sh engine/nn/a.h '// As nn/ok.cpp, ok.{h,cpp}, NAME.h and linux/landlock.h; http://a.org/missing.h'
 # A page with a worked example: a new file, a change of it, and a name from them.
 worked() {
   printf 'The header, `engine/nn/b.h`:\n```cpp\nvoid take_step();\n```\nIn `engine/nn/b.h`:\n```diff\n-%s\n+int x;\n```\n%s\n' "$1" "$2"

@@ -8,15 +8,33 @@ files=$(
     -o -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.md' -o -name '*.sh' -o -name '*.yaml' -o -name '*.txt' -o -name '*.cmake' \) -print
   find . -maxdepth 1 -name '*.md'
 )
+# Identifiers in CamelCase and their words: "PATH:LINE:lost pages (LostPages)".
+split_names() {
+  sed -E 's/^([^:]*:[0-9]+:)(.*)$/\1\2 (\2)/; :split; s/^(.*[a-z0-9])([A-Z][^(]*) \(/\1 \l\2 (/; t split' |
+    sed -E ':split; s/^([^(]*\b[A-Z])([A-Z][a-z][^(]*) \(/\1 \2 (/; t split; s/^([^:]*:[0-9]+:)([^(]*)\(/\1\L\2\E(/'
+}
+sources=$(grep -E '\.(h|cpp)$' <<<"$files")
+names=$(xargs grep -nHoE '\b[A-Z][A-Za-z0-9]*[A-Z][A-Za-z0-9]*\b' <<<"$sources" | sort -u -t: -k3,3 | split_names)
+# Suites of tests and types.
+declared=$(xargs grep -nHoE '^ *(TEST(_F|_P)?\(|(struct|class|using) )[A-Za-z0-9]+' <<<"$sources" |
+  sed -E 's/^([^:]*:[0-9]+:).*[( ]/\1/' | split_names)
+report() { # report FOUND PATTERN INSTEAD
+  [ -z "$1" ] && return
+  bad=1
+  echo "write \"$3\" instead of $2:"
+  cut -c1-160 <<<"$1"
+}
 # deny PATTERN INSTEAD [ALLOWED]: extended regular expressions; ALLOWED matches "PATH:LINE:TEXT" where the word has its usual sense.
 deny() {
   local found
-  found=$(xargs grep -nHE -e "$1" <<<"$files" | sed 's,^\./,,')
+  found=$(xargs grep -nHE -e "$1" <<<"$files"; grep -E -e "$1" <<<"$names")
+  found=$(sed 's,^\./,,' <<<"$found")
   [ -n "${3:-}" ] && found=$(grep -vE -e "$3" <<<"$found")
-  [ -z "$found" ] && return
-  bad=1
-  echo "write \"$2\" instead of $1:"
-  cut -c1-160 <<<"$found"
+  report "$found" "$1" "$2"
+}
+# deny_name PATTERN INSTEAD: the whole name of a suite of tests or of a type of the tests, as words.
+deny_name() {
+  report "$(grep -E -e "^(\./)?tests/[^:]*:[0-9]+:($1) \(" <<<"$declared")" "$1" "$2"
 }
 
 # Processes and actors
@@ -66,4 +84,8 @@ deny '\bso many\b' 'a number, as many as'
 deny '\b[Ww]hoever\b' 'any process that'
 deny '\b(is|are|was|were) told\b|\btold\(\)|\btells (of|which|what|that)\b' 'recorded, notified, describes'
 deny '\bsays? (which|what)\b' 'states, names, defines'
+
+# Names of tests and of their types
+deny_name '(.* )?(office|together|whole numbers)( .*)?' 'a term of the field'
+deny_name 'said|world|marker' 'ProgramOutput, SimulatedNodes, verifier'
 exit $bad

@@ -35,7 +35,7 @@ TEST(Pairs, AllCountWhereFewAreUndisturbed) {
   EXPECT_EQ(pairs.describe(), "median of 9 rounds, of which 8 were disturbed");
 }
 
-TEST(Pairs, WantNoMoreOnceSoManyAreUndisturbed) {
+TEST(Pairs, WantNoMoreOnceEnoughAreUndisturbed) {
   EXPECT_FALSE(of_rounds(2, {false, false}).wants_more());
   EXPECT_TRUE(of_rounds(2, {false, true}).wants_more());
   EXPECT_EQ(of_rounds(2, {false, false}).describe(), "median of 2 rounds");

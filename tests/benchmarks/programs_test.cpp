@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/json.h"
-#include "engine/base/processors.h"
-#include "engine/base/text.h"
+#include "engine/base/environment/processors.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::benchmarks {
 namespace {
@@ -24,14 +24,15 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Said {
+struct ProgramOutput {
   int code = 0;
   std::string out;
 };
 
 // Runs a program of the build and captures both of its streams.
-Said run(const std::string& environment, const std::string& name, const std::string& arguments) {
-  Said said;
+ProgramOutput run(const std::string& environment, const std::string& name,
+                  const std::string& arguments) {
+  ProgramOutput said;
   FILE* pipe = ::popen(cat("env -u TROUPE_PEER ", environment, " " TROUPE_BENCHMARK_PROGRAMS "/",
                            name, " ", arguments, " 2>&1")
                            .c_str(),
@@ -86,7 +87,7 @@ class Programs : public testing::TestWithParam<const char*> {
     EXPECT_THAT(keys(line), ElementsAreArray(keys_of(GetParam(), expected)));
     return line;
   }
-  Said said;
+  ProgramOutput said;
 };
 
 TEST_P(Programs, EndWithTheFixedObject) {
@@ -118,7 +119,7 @@ TEST_P(Programs, SayWhyThereIsNoPeer) {
 TEST_P(Programs, RefuseUnknownWordsInOneSentence) {
   for (const char* wrong :
        {"--shapes a", "--shape d", "--dtype f16", "--threads 0", "--batch x", "--rounds"}) {
-    const Said said = run("", GetParam(), wrong);
+    const ProgramOutput said = run("", GetParam(), wrong);
     EXPECT_EQ(said.code, 2) << wrong;
     EXPECT_EQ(said.out.find('\n'), said.out.size() - 1) << said.out;
   }
@@ -126,7 +127,7 @@ TEST_P(Programs, RefuseUnknownWordsInOneSentence) {
 
 TEST(WeightsIn8Bits, AreReadByDecodeAndGenerate) {
   for (const char* name : {"decode", "generate"}) {
-    const Said said =
+    const ProgramOutput said =
         run("", name, "--shape tiny --dtype bf16 --threads 1 --batch 2 --rounds 2 --int8");
     ASSERT_EQ(said.code, 0) << said.out;
     EXPECT_EQ(last_line(said.out).find("weights")->string(), "int8");
@@ -149,8 +150,8 @@ TEST(Peer, IsReadFromItsLine) {
       "MiB\"\n",
       file);
   std::fclose(file);
-  const Said said = run(cat("TROUPE_PEER=", script, " TROUPE_PEER_PYTHON=/bin/sh"), "train_step",
-                        "--shape tiny --threads 1 --rounds 1 --peer");
+  const ProgramOutput said = run(cat("TROUPE_PEER=", script, " TROUPE_PEER_PYTHON=/bin/sh"),
+                                 "train_step", "--shape tiny --threads 1 --rounds 1 --peer");
   ASSERT_EQ(said.code, 0) << said.out;
   const Json line = last_line(said.out);
   if (line.find("peer")->is_null())
@@ -165,7 +166,7 @@ TEST(Peer, IsReadFromItsLine) {
 }
 
 // Programs with the output of llama.cpp: the better of two rows counts, and the median of three.
-TEST(Llama, IsAskedForOneSequenceOrForMany) {
+TEST(Llama, GeneratesOneSequenceOrMany) {
   namespace fs = std::filesystem;
   const fs::path folder = fs::path(testing::TempDir()) / "llama";
   fs::create_directories(folder);
@@ -184,8 +185,8 @@ TEST(Llama, IsAskedForOneSequenceOrForMany) {
   const std::string environment =
       cat("TROUPE_LLAMA_MODEL=some.gguf TROUPE_LLAMA_BENCH=", (folder / "llama-bench").string());
   const std::string arguments = "--shape tiny --threads 1 --rounds 3 --batch ";
-  const Said one = run(environment, "decode", arguments + "1"),
-             many = run(environment, "decode", arguments + "2");
+  const ProgramOutput one = run(environment, "decode", arguments + "1"),
+                      many = run(environment, "decode", arguments + "2");
   EXPECT_THAT(one.out, HasSubstr("llama.cpp: 3.0 new tokens/s, ours over it "));
   EXPECT_THAT(one.out, HasSubstr("llama.cpp: 7.0 prompt tokens/s, ours over it "));
   EXPECT_THAT(many.out, HasSubstr("llama.cpp: 12.0 new tokens/s, ours over it "));
@@ -196,17 +197,17 @@ TEST(Llama, IsAskedForOneSequenceOrForMany) {
 }
 
 TEST(Isa, IsTheOneThatIsNamed) {
-  const Said said = run("", "adamw", "--shape tiny --threads 1 --rounds 1 --isa avx3");
+  const ProgramOutput said = run("", "adamw", "--shape tiny --threads 1 --rounds 1 --isa avx3");
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.out, HasSubstr("avx3"));
   EXPECT_EQ(run("", "adamw", "--shape tiny --threads 1 --rounds 1 --isa baseline").code, 0);
 }
 
-TEST(Distance, OfTheCoresIsToldWhereThereAreTwo) {
+TEST(Distance, OfTheCoresIsReportedWhereThereAreTwo) {
   const std::string flags = "--shape tiny --dtype f32 --threads 2 --batch 1 --rounds 1";
   const std::string first =
       "$(awk '/Cpus_allowed_list/ { split($2, of, /[-,]/); print of[1] }' /proc/self/status)";
-  const Said one = run("taskset -c " + first, "gemm", flags);
+  const ProgramOutput one = run("taskset -c " + first, "gemm", flags);
   EXPECT_EQ(one.code, 0) << one.out;
   EXPECT_THAT(one.out, Not(HasSubstr("from core to core")));
   if (engine::usable_processors() < 2) GTEST_SKIP() << "this process may use one processor";

@@ -16,6 +16,7 @@ extract.py write ROOT PAGE INTO FILE...   writes the page's files below INTO; FI
 extract.py apply ROOT PAGE                writes the page's files into the tree itself
 extract.py check ROOT PAGE...             says whether all diffs of the pages apply to the tree
 extract.py words ROOT PAGE                prints the paths and identifiers of the page's files, one per line
+extract.py places ROOT PAGE COUNT         says whether each section (##) with blocks has them of COUNT files that are no tests
 """
 import os
 import re
@@ -30,18 +31,20 @@ class Stale(Exception):
 
 
 class Block:
-    def __init__(self, page, line, path, language, lines):
+    def __init__(self, page, line, path, language, lines, section):
         self.where, self.path, self.is_diff, self.lines = f"{page}:{line}", path, language == "diff", lines
+        self.section = section
 
 
 def blocks_of(root, page):
     """The named blocks of the page, in their order."""
     with open(os.path.join(root, page), encoding="utf-8") as file:
         lines = file.read().splitlines()
-    out, above, at = [], "", 0
+    out, above, section, at = [], "", "", 0
     while at < len(lines):
         fence = FENCE.match(lines[at])
         if not fence:
+            section = lines[at][3:] if lines[at].startswith("## ") else section
             above = lines[at] if lines[at].strip() else above
             at += 1
             continue
@@ -55,7 +58,7 @@ def blocks_of(root, page):
         named = NAMED.search(above)
         if named:
             body = [line[len(indent):] if line.startswith(indent) else line.lstrip() for line in lines[begin:end]]
-            out.append(Block(page, at + 1, named.group(1), language, body))
+            out.append(Block(page, at + 1, named.group(1), language, body, section))
         above, at = "", end + 1
     return out
 
@@ -127,6 +130,17 @@ def write(root, page, into, names):
     write_files(files, into)
 
 
+def places(root, page, count):
+    found = {}
+    for block in blocks_of(root, page):
+        of_section = found.setdefault(block.section, set())
+        if not block.path.startswith("tests/"):
+            of_section.add(block.path)
+    for section, paths in found.items():
+        if len(paths) != count:
+            raise Stale(f"{page}: {section}: changes {len(paths)} files of the product, not {count}: {', '.join(sorted(paths))}")
+
+
 def words(root, page):
     for block in blocks_of(root, page):
         print(block.path)
@@ -143,6 +157,8 @@ def main(arguments):
             write_files(files_of(root, rest[0]), root)
         elif verb == "words":
             words(root, rest[0])
+        elif verb == "places":
+            places(root, rest[0], int(rest[1]))
         elif verb == "check":
             for page in rest:
                 files_of(root, page)

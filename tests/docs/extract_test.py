@@ -87,6 +87,15 @@ class Extract(unittest.TestCase):
     def test_a_block_without_an_end_is_refused(self):
         self.assertIn("docs/a.md:1: this block does not end", self.refused("```cpp\nint x;\n"))
 
+    def test_files_of_the_product_are_counted_by_section(self):
+        tests = "`tests/a.cpp`:\n```cpp\nint x;\n```\n"
+        self.put(PAGE, "## One\n" + NEW + tests + "## Two\n" + EDIT + EDIT)
+        extract.places(self.folder.name, PAGE, 1)
+        self.put(PAGE, "## One\n" + NEW + "## Two\n" + NEW + EDIT)
+        with self.assertRaises(extract.Stale) as caught:
+            extract.places(self.folder.name, PAGE, 1)
+        self.assertIn("Two: changes 2 files of the product, not 1: engine/new.h, engine/old.h", str(caught.exception))
+
 
 if __name__ == "__main__":
     unittest.main()

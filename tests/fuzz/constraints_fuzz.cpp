@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "engine/base/utf8.h"
+#include "engine/base/text/utf8.h"
 #include "engine/constraints/compile.h"
 #include "engine/constraints/constraint.h"
 #include "tests/fuzz/scratch_file.h"

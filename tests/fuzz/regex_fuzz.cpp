@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/tokenizer/base/regex.h"
 #include "tests/fuzz/scratch_file.h"
 

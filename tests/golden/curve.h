@@ -56,8 +56,7 @@ struct Curve {
     const auto betas = numbers<double>(*file.find("hyper")->find("betas"));
     engine::train::TrainerOptions options;
     options.micro_batch_tokens = 512;  // several micro-batches a step
-    options.optimizer.beta1 = betas[0];
-    options.optimizer.beta2 = betas[1];
+    options.optimizer.betas = {betas[0], betas[1]};
     options.optimizer.eps = hyper("eps");
     options.optimizer.weight_decay = hyper("weight_decay");
     options.optimizer.max_grad_norm = hyper("max_grad_norm");

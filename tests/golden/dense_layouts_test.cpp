@@ -6,8 +6,8 @@
 #include <functional>
 #include <numeric>
 
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/save_parameters.h"
 #include "engine/models/packed_weights.h"
@@ -56,7 +56,7 @@ ops::Layout one_sequence() {
 }
 
 std::vector<float> logits_of(models::Decoder& model) {
-  const ops::Layout layout = one_sequence();
+  const ops::PreparedLayout layout = model.device().prepare(one_sequence());
   nn::Saved nothing = nn::Saved::nothing();
   const Tensor hidden = model.forward(tokens, {model.device(), layout}, nothing);
   return model.head().gather_logits(model.head().logits(hidden, ops::Precision::f32));
@@ -245,7 +245,7 @@ TEST_P(ReferenceModel, LogitsOfTwoRanksEqualTheFloat64Decoder) {
 
 TEST_P(ReferenceModel, GradientsEqualFiniteDifferences) {
   const auto model = load(true);
-  const ops::Layout layout = one_sequence();
+  const ops::PreparedLayout layout = device_->prepare(one_sequence());
   for (const bool together : {false, true}) {
     device_->fill(model->parameters().grads(), 0);
     nn::Saved saved;
@@ -258,11 +258,10 @@ TEST_P(ReferenceModel, GradientsEqualFiniteDifferences) {
     const nn::Head& head = model->head();
     Tensor dhidden;
     if (together) {
-      dhidden =
-          head.forward_backward(hidden, targets, 1, ops::Precision::f32, dlogp, {}, false).dhidden;
+      dhidden = head.forward_backward(hidden, {targets}, dlogp, {}, false).dhidden;
     } else {
-      const auto scores = head.forward(hidden, targets, 1, ops::Precision::f32, false, true);
-      dhidden = head.backward(hidden, targets, 1, ops::Precision::f32, scores, dlogp, {});
+      const auto scores = head.forward(hidden, {targets}, false, true);
+      dhidden = head.backward(hidden, {targets}, scores, dlogp, {});
     }
     model->backward(tokens, dhidden, pass, saved);
     model->parameters().complete_gradients();
@@ -286,7 +285,7 @@ TEST_P(ReferenceModel, GradientsEqualFiniteDifferences) {
 
 TEST_P(ReferenceModel, PackedWeightsGiveTheLogitsOfTheOthers) {
   const auto model = load(false);
-  const ops::Layout layout = one_sequence();
+  const ops::PreparedLayout layout = device_->prepare(one_sequence());
   nn::Saved nothing = nn::Saved::nothing();
   const Tensor hidden = model->forward(tokens, {*device_, layout}, nothing);
   models::PackedWeights packed(*model, ops::Precision::bf16);

@@ -29,6 +29,18 @@ inline constexpr const char* dense_models[] = {"llama",
                                                "starcoder2",
                                                "smollm3",
                                                "bloom",
-                                               "gpt2"};
+                                               "gpt2",
+                                               "arcee",
+                                               "cohere2",
+                                               "ernie4_5",
+                                               "exaone4",
+                                               "falcon",
+                                               "gpt-neox",
+                                               "helium",
+                                               "hunyuan-dense",
+                                               "nemotron",
+                                               "olmo3",
+                                               "phi",
+                                               "stablelm"};
 
 }  // namespace troupe::test

@@ -46,7 +46,8 @@ class GoldenGeneration : public testing::Test {
   std::vector<float> logits(const std::vector<std::int32_t>& tokens) {
     std::vector<std::int32_t> positions(tokens.size());
     std::iota(positions.begin(), positions.end(), 0);
-    const ops::Layout layout{{0, static_cast<std::int32_t>(tokens.size())}, positions};
+    const ops::PreparedLayout layout =
+        device_->prepare({{0, static_cast<std::int32_t>(tokens.size())}, positions});
     nn::Saved nothing = nn::Saved::nothing();
     const Tensor hidden = model_->forward(tokens, {*device_, layout}, nothing);
     return ops::to_host(*device_, model_->head().logits(hidden, ops::Precision::f32));

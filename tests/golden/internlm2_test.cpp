@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/safetensors_writer.h"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "tests/engine/checkpoint/scratch.h"

@@ -1,15 +1,16 @@
-// The program's `troupe logprobs` over every dense golden model.
+// The program's `troupe logprobs` over the golden models.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors.h"
 #include "tests/engine/checkpoint/scratch.h"
 #include "tests/golden/dense_models.h"
+#include "tests/golden/mixture_models.h"
 #include "tests/support/golden.h"
 
 namespace troupe::engine::checkpoint {
@@ -51,6 +52,8 @@ TEST_P(GoldenLogprobs, TheProgramGivesThem) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenLogprobs, testing::ValuesIn(test::dense_models),
+                         test::name_of_case);
+INSTANTIATE_TEST_SUITE_P(Mixtures, GoldenLogprobs, testing::ValuesIn(test::mixture_models),
                          test::name_of_case);
 
 }  // namespace

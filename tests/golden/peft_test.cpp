@@ -51,7 +51,7 @@ class GoldenAdapter : public ::testing::TestWithParam<const char*> {
     return model;
   }
   std::vector<float> logits(models::Decoder& model) {
-    const auto layout = train::layout_of(batch_);
+    const auto layout = device_->prepare(train::layout_of(batch_));
     nn::Saved nothing = nn::Saved::nothing();
     return ops::to_host(
         *device_, model.head().logits(model.forward(batch_.tokens, {*device_, layout}, nothing),
@@ -110,7 +110,7 @@ TEST_P(GoldenAdapter, MergedWeights) {
 
 TEST_P(GoldenAdapter, FiveAdamWSteps) {
   const optim::AdamWConfig adamw{
-      .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0, .max_grad_norm = 1};
+      .betas = {0.9, 0.95}, .eps = 1e-8, .weight_decay = 0, .max_grad_norm = 1};
   train::Trainer trained(load(true), {.optimizer = adamw});
   const auto losses = doubles("adamw_losses"), norms = doubles("adamw_grad_norms");
   ASSERT_EQ(losses.size(), 5u);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "algorithms/losses/sft_loss.h"
-#include "engine/base/check.h"
-#include "engine/base/file.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/file.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -96,11 +96,13 @@ struct State {
 
 engine::train::TrainerOptions options_of(const Recorded& recorded, Precision precision, bool zero) {
   engine::train::TrainerOptions options;
-  options.precision = precision;
+  options.dtype = precision;
   options.micro_batch_tokens = 200;  // several micro-batches a step
   const auto betas = doubles(*recorded.run.find("hyper")->find("betas"));
-  options.optimizer = {betas[0], betas[1], recorded.hyper("eps"), recorded.hyper("weight_decay"),
-                       recorded.hyper("clip")};
+  options.optimizer = {.betas = {betas[0], betas[1]},
+                       .eps = recorded.hyper("eps"),
+                       .weight_decay = recorded.hyper("weight_decay"),
+                       .max_grad_norm = recorded.hyper("clip")};
   options.shard_optimizer = zero;
   return options;
 }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/safetensors_writer.h"
@@ -14,6 +14,7 @@
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/checkpoint/scratch.h"
 #include "tests/golden/dense_models.h"
+#include "tests/golden/mixture_models.h"
 #include "tests/support/golden.h"
 
 namespace troupe::engine::checkpoint {
@@ -101,6 +102,8 @@ TEST(Storage, FilesOfABaseModelWithBuffersLoad) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EveryFamily, testing::ValuesIn(test::dense_models),
+                         test::name_of_case);
+INSTANTIATE_TEST_SUITE_P(Mixtures, EveryFamily, testing::ValuesIn(test::mixture_models),
                          test::name_of_case);
 
 }  // namespace

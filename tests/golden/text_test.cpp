@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/base/file.h"
+#include "engine/base/files/file.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/tokenizer/tokenizer.h"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "engine/checkpoint/save_parameters.h"
@@ -41,8 +41,9 @@ struct Saver {
                                    {.source = source, .tied = model->spec().tied}));
     ops::Layout layout{{0, static_cast<std::int32_t>(tokens.size())}, {}};
     for (std::int32_t t = 0; t < layout.rows(); ++t) layout.positions.push_back(t);
+    const ops::PreparedLayout prepared = device->prepare(std::move(layout));
     nn::Saved nothing = nn::Saved::nothing();
-    const Tensor hidden = model->forward(tokens, {*device, layout}, nothing);
+    const Tensor hidden = model->forward(tokens, {*device, prepared}, nothing);
     const Tensor logits = labels > 0 ? model->score().forward(hidden)
                                      : model->head().logits(hidden, ops::Precision::f32);
     write(cat(folder, "/troupe.safetensors"), logits);

@@ -37,8 +37,7 @@ class GoldenPpo : public GoldenCurve {
   engine::train::Trainer trainer(std::unique_ptr<engine::models::Decoder> model) const {
     engine::train::TrainerOptions options;
     options.micro_batch_tokens = 100;  // several micro-batches an update
-    options.optimizer = {
-        .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0, .max_grad_norm = 0};
+    options.optimizer = {.betas = {0.9, 0.999}, .eps = 1e-8, .weight_decay = 0, .max_grad_norm = 0};
     return {std::move(model), options};
   }
   RolloutBatch samples_of(const Json::Array& sequences) const {
@@ -49,8 +48,14 @@ class GoldenPpo : public GoldenCurve {
       std::vector<float> mask(ids.size(), 1.0f);
       std::fill_n(mask.begin(), prompt, 0.0f);
       out.batch.append(ids, mask);
-      out.completions.push_back(
-          {0, {ids.begin() + prompt, ids.end()}, {}, "", protocol::FinishReason::length, {}, 0});
+      out.completions.push_back({0,
+                                 {ids.begin() + prompt, ids.end()},
+                                 {},
+                                 {},
+                                 "",
+                                 protocol::FinishReason::length,
+                                 {},
+                                 0});
     }
     return out;
   }

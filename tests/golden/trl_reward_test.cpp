@@ -72,19 +72,19 @@ INSTANTIATE_TEST_SUITE_P(Trl, GoldenPrm,
                                            Run{"LastStepOnly", "last_step_only", saturated}),
                          title_of);
 
-class GoldenPrmOfItsDialect : public GoldenPrm {};
+class GoldenPrmOfCompatTrl : public GoldenPrm {};
 
 // compat: trl. The network is summed in float64, because these steps amplify float32 noise in it as
 // well: torch's own float32 runs, with one thread or two, differ from the recorded losses by up to
 // 1.8e-4, and by 4.6e-4 (norms 2.7e-4) if each weight is changed by half a unit in the last place.
 // The CPU device's losses differ by 1.3e-4, its norms by 1.4e-4.
-TEST_P(GoldenPrmOfItsDialect, EveryStepIsReproduced) {
+TEST_P(GoldenPrmOfCompatTrl, EveryStepIsReproduced) {
   curve_->device = engine::ops::make_reference_device();
   auto trained = curve_->trainer(with_score_head(*curve_->device, 2, true, 0.5));
   replay(trained, PrmLoss{.float32 = true}, steps_of);
 }
 
-INSTANTIATE_TEST_SUITE_P(Trl, GoldenPrmOfItsDialect,
+INSTANTIATE_TEST_SUITE_P(Trl, GoldenPrmOfCompatTrl,
                          ::testing::Values(Run{"TwoClass", "two_class", four_decimals},
                                            Run{"LastStepOnly", "last_step_only", four_decimals}),
                          title_of);

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/hostile/program.h"
 
 namespace troupe::hostile {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::hostile {
 

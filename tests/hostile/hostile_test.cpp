@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <set>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/hostile/case.h"
 
 namespace troupe::hostile {

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/run/exit_code.h"
 #include "tests/support/sanitized.h"
 #include "tests/system/child.h"

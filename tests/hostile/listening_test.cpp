@@ -15,9 +15,9 @@
 #include <set>
 #include <sstream>
 
-#include "engine/base/descriptor.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/descriptor.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/support/sanitized.h"
 #include "tests/system/child.h"
 #include "tests/system/processes.h"
@@ -195,7 +195,7 @@ TEST_F(Listening, RanksOfPlainMpirunOpenNoPorts) {
 
 TEST(Loopback, RunsACommandWithoutOtherInterfaces) {
   if (!works("'" TROUPE_PROGRAM "' loopback")) GTEST_SKIP() << "no network namespaces here";
-  const launch::Said got = launch::run_program("loopback -- cat /proc/net/dev");
+  const launch::ProgramOutput got = launch::run_program("loopback -- cat /proc/net/dev");
   EXPECT_EQ(got.code, 0) << got.err;
   EXPECT_THAT(got.out, HasSubstr("lo:"));
   EXPECT_EQ(std::ranges::count(got.out, ':'), 1) << got.out;

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <string>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/hostile/folder.h"
 #include "tests/hostile/program.h"
 

@@ -66,13 +66,13 @@ const std::vector<Case> cases = {
      "@/rows.jsonl: a folder without data files; known formats: .jsonl, .ndjson, .json, .csv, "
      ".tsv, .txt (each also with .gz), .parquet, "
      ".arrow"},
-    {"LookAtAPipe", [](const Folder& f) { f.pipe("rows.jsonl"); }, "info @/rows.jsonl", 7,
+    {"InspectAPipe", [](const Folder& f) { f.pipe("rows.jsonl"); }, "info @/rows.jsonl", 7,
      "@/rows.jsonl: expected a regular file, found a device or pipe"},
-    {"LookAtADevice", [](const Folder&) {}, "info /dev/zero", 6,
+    {"InspectADevice", [](const Folder&) {}, "info /dev/zero", 6,
      "cannot be used: unknown file type"},
-    {"LookAtALinkToItself", [](const Folder& f) { f.link("loop", "loop"); }, "info @/loop", 7,
+    {"InspectALinkToItself", [](const Folder& f) { f.link("loop", "loop"); }, "info @/loop", 7,
      "@/loop: Too many levels of symbolic links"},
-    {"LookAtNothing", [](const Folder& f) { f.directory("empty"); }, "info @/empty", 6,
+    {"InspectNothing", [](const Folder& f) { f.directory("empty"); }, "info @/empty", 6,
      "neither a model (config.json), a tokenizer (tokenizer.json, "},
     {"OutputAFile", [](const Folder& f) { rows(f).write("out", "x"); }, train + "@/out", 7,
      "@/out: cannot create: Not a directory"},

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <string>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/hostile/folder.h"
 
 namespace troupe::hostile {

@@ -14,7 +14,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::hostile {
 

@@ -2,7 +2,7 @@
 // `troupe train` as examples.
 #include <string>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/hostile/case.h"
 
 namespace troupe::hostile {
@@ -64,7 +64,7 @@ const std::vector<Case> cases = {
        f.model().repeat(lines, "{\"prompt\":\"", std::string(1024, 'x'), 100 * 1024, "\"}\n");
      },
      train, 3, "@/rows.jsonl:1: expected a row of at most 8 MiB, found 104857613 bytes"},
-    {"RowOf100MegabytesLookedAt",
+    {"RowOf100MegabytesInspected",
      [](const Folder& f) {
        f.repeat(lines, "{\"prompt\":\"", std::string(1024, 'x'), 100 * 1024, "\"}\n");
      },

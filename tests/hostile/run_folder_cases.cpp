@@ -51,7 +51,7 @@ const std::vector<Case> cases = {
      [](const Folder& f) { trained(f).write("out/checkpoint-1/other.safetensors", "x"); }, go_on, 5,
      "@/out: no checkpoint can be used: @/out/checkpoint-1/\"other.safetensors\": not listed in "
      "@/out/checkpoint-1/training/manifest.json"},
-    {"RunWithChangedWeightsLookedAt",
+    {"RunWithChangedWeightsInspected",
      [](const Folder& f) { trained(f).patch(weights, -8, "12345678"); }, look, 5,
      "@/out/checkpoint-1/model.safetensors: expected checksum \""},
     {"RunWithGarbageForMetrics",

@@ -12,8 +12,8 @@
 #include <sstream>
 #include <thread>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/child.h"
 #include "tests/system/processes.h"
 #include "tests/system/runs.h"

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/resolve.h"
 #include "launch/run/settings.h"
 
@@ -23,10 +23,10 @@ TEST(ActivationSettings, RecomputationOfLayersNeedsFull) {
                          "train.recompute_layers=3", "train.recompute_in_advance=true"});
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_TRUE(got->warnings.empty());
-  const auto recomputed = run::recomputed_settings(got->config);
-  EXPECT_TRUE(recomputed.layers && recomputed.in_advance);
+  const auto recomputed = run::trainer_settings(got->config).recomputed;
+  EXPECT_TRUE(recomputed.has(engine::nn::Recompute::full) && recomputed.in_advance);
   EXPECT_EQ(recomputed.method, engine::nn::RecomputeMethod::block);
-  EXPECT_EQ(recomputed.count, 3);
+  EXPECT_EQ(recomputed.layers, 3);
   const auto alone = with({"train.recompute_layers=3"});
   ASSERT_TRUE(alone);
   EXPECT_THAT(alone->warnings, Contains(HasSubstr("only train.recompute: [full] recomputes")));

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/run/exit_code.h"
 #include "tests/launch/program.h"
 
@@ -19,7 +19,7 @@ using testing::StartsWith;
 const std::string math_rows = data("datasets/math/gsm8k_train_head.jsonl");
 
 /// explain over a model and data that are there.
-Said explained(const std::string& more) {
+ProgramOutput explained(const std::string& more) {
   return run_program(cat("explain --algorithm sft --model ", data("models/stories260k/hf"),
                          " --data ", math_rows, " ", more));
 }
@@ -32,21 +32,22 @@ std::string table_line(std::string key, std::string value, const std::string& or
 }
 
 TEST(Arguments, CommonSettingsHaveOptions) {
-  const Said said = explained("--output O --steps 7 --resume never");
+  const ProgramOutput said = explained("--output O --steps 7 --resume never");
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out,
               AllOf(HasSubstr(table_line("output", "O", "--output")),
                     HasSubstr(table_line("resume", "never", "--resume")),
                     HasSubstr(table_line("train.steps", "7", "--steps")),
                     HasSubstr(table_line("model", data("models/stories260k/hf"), "--model"))));
-  const Said several = explained(cat(math_rows, " --output O"));
+  const ProgramOutput several = explained(cat(math_rows, " --output O"));
   ASSERT_EQ(several.code, 0) << several.err;
   EXPECT_THAT(several.out, HasSubstr(table_line(
                                "data.path", cat("[", math_rows, ", ", math_rows, "]"), "--data")));
 }
 
 TEST(Arguments, SettingsNeedNoSet) {
-  const Said said = explained("output=O train.steps=5 --set train.steps=6 train.batch_size=3");
+  const ProgramOutput said =
+      explained("output=O train.steps=5 --set train.steps=6 train.batch_size=3");
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, AllOf(HasSubstr(table_line("train.steps", "6", "--set")),
                               HasSubstr(table_line("train.batch_size", "3", "--set"))));
@@ -55,16 +56,16 @@ TEST(Arguments, SettingsNeedNoSet) {
 TEST(Arguments, LaunchTakesThemBehindTheDashes) {
   const std::string cluster = scratch_folder() + "/cluster.yaml";
   ASSERT_TRUE(write_file_durably(cluster, "groups: [{role: policy}]\n"));
-  const Said said = run_program(cat("launch --cluster ", cluster,
-                                    " -- train --algorithm sft --model /no/model --data ",
-                                    math_rows, " --output O train.steps=2"));
+  const ProgramOutput said = run_program(cat("launch --cluster ", cluster,
+                                             " -- train --algorithm sft --model /no/model --data ",
+                                             math_rows, " --output O train.steps=2"));
   EXPECT_EQ(said.code, run::exit_code(Errc::not_found));
   EXPECT_THAT(said.err, AllOf(HasSubstr("the configuration has a problem:"),
                               HasSubstr("model = \"/no/model\": no such directory")));
 }
 
 TEST(Arguments, OneSettingMayNotBeGivenInTwoWays) {
-  const Said said = explained("--output O --set output=P");
+  const ProgramOutput said = explained("--output O --set output=P");
   EXPECT_EQ(said.code, run::exit_usage);
   EXPECT_THAT(said.err, HasSubstr("output is given twice: --set P and --output O"));
   EXPECT_EQ(explained("--output O --set output=O").code, 0);
@@ -98,7 +99,7 @@ TEST(Arguments, MistakesAreAnsweredWithWhatIsMeant) {
                    "can only start train or explain; found \"generate\""},
            Mistake{"trian", "troupe: unknown command \"trian\""},
        }) {
-    const Said said = run_program(each.words);
+    const ProgramOutput said = run_program(each.words);
     EXPECT_EQ(said.code, run::exit_usage) << each.words;
     EXPECT_THAT(said.err, HasSubstr(each.answer)) << each.words;
     EXPECT_THAT(said.err, StartsWith("troupe: ")) << each.words;
@@ -108,7 +109,7 @@ TEST(Arguments, MistakesAreAnsweredWithWhatIsMeant) {
 
 TEST(Arguments, HelpIsPrintedToStdout) {
   for (const char* words : {"--help", "train --help"}) {
-    const Said said = run_program(words);
+    const ProgramOutput said = run_program(words);
     EXPECT_EQ(said.code, 0) << words;
     EXPECT_THAT(said.out, HasSubstr("Usage")) << words;
   }

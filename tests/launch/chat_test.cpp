@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/commands/conversation.h"
 #include "tests/launch/program.h"
 #include "tests/launch/pseudo_terminal.h"
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 const std::string story_chat = "chat --threads 1 --max-new-tokens 4 --model ";
 
-Said piped(const std::string& input, const std::string& options = "") {
+ProgramOutput piped(const std::string& input, const std::string& options = "") {
   return run_program(cat(story_chat, data("models/stories260k/hf"), " ", options), input);
 }
 
@@ -33,14 +33,14 @@ std::string content(const Json& messages, std::size_t index) {
 }
 
 TEST(Chat, AnswersEachLineUntilTheEnd) {
-  const Said said = piped("Hello\n\nAgain\n");
+  const ProgramOutput said = piped("Hello\n\nAgain\n");
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(std::count(said.out.begin(), said.out.end(), '\n'), 2) << "an empty line ends nothing";
 }
 
 TEST(Chat, CommandsBeginWithASlash) {
   const std::string folder = scratch_folder(), one = folder + "/one.json", two = folder + "/two";
-  const Said said =
+  const ProgramOutput said =
       piped(cat("/system Be brief\nHello\n//bin is a folder\n/save ", one, "\n/save ", one,
                 "\n/clear\n/system\nAgain\n/save ", two, "\n/nonsense\n/exit\n", "not sent\n"));
   EXPECT_EQ(said.code, 0) << said.err;
@@ -59,11 +59,11 @@ TEST(Chat, CommandsBeginWithASlash) {
   EXPECT_THAT(said.err, HasSubstr("/clear "));
 }
 
-TEST(Chat, GoesOnWhenTheContextIsFullWithoutItsOldestTurns) {
+TEST(Chat, ContinuesWhenTheContextIsFullWithoutItsOldestTurns) {
   std::string questions;
   for (int turn = 0; turn < 40; ++turn)
     questions += cat("Tell me a long story about the number ", turn, " and a little cat\n");
-  const Said said = piped(questions, "--system 'Tell stories'");
+  const ProgramOutput said = piped(questions, "--system 'Tell stories'");
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(std::count(said.out.begin(), said.out.end(), '\n'), 40);
   EXPECT_THAT(said.err, HasSubstr("(the context of 512 tokens is full: the oldest 1 turn is no "
@@ -73,7 +73,7 @@ TEST(Chat, GoesOnWhenTheContextIsFullWithoutItsOldestTurns) {
 TEST(Chat, AMessageThatNeverFitsIsRefused) {
   std::string words;
   for (int i = 0; i < 600; ++i) words += "word ";
-  const Said said = piped(words + "\n");
+  const ProgramOutput said = piped(words + "\n");
   EXPECT_EQ(said.code, 3);
   EXPECT_THAT(said.err, HasSubstr("the model has room for 508 and a reply; shorten it"));
 }
@@ -84,13 +84,14 @@ TEST(Chat, TakesATemplateForAModelWithoutOne) {
   for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"})
     fs::copy_file(data("models/stories260k/hf/") + name, folder + "/" + name);
   const std::string command = story_chat + folder;
-  const Said none = run_program(command, "Hello\n");
+  const ProgramOutput none = run_program(command, "Hello\n");
   EXPECT_EQ(none.code, 4);
   EXPECT_THAT(none.err, HasSubstr("--template FILE, or the name of a prompt type"));
-  const Said named = run_program(command + " --template chatml", "Hello\n");
+  const ProgramOutput named = run_program(command + " --template chatml", "Hello\n");
   EXPECT_EQ(named.code, 0) << named.err;
   ASSERT_TRUE(write_file_durably(folder + "/t.jinja", "{{ messages[0].content }}"));
-  const Said file = run_program(cat(command, " --template ", folder, "/t.jinja"), "Hello\n");
+  const ProgramOutput file =
+      run_program(cat(command, " --template ", folder, "/t.jinja"), "Hello\n");
   EXPECT_EQ(file.code, 0) << file.err;
   EXPECT_NE(named.out, file.out);
 }

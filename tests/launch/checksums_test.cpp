@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {
@@ -35,12 +35,12 @@ std::string listed_folder() {
   return folder;
 }
 
-Said checked(const std::string& folder) {
+ProgramOutput checked(const std::string& folder) {
   return run_program(cat("info '", folder, "' --checksums '", folder, "/SHA256SUMS'"));
 }
 
 TEST(Checksums, OfAnUntouchedFolderMatch) {
-  const Said said = checked(listed_folder());
+  const ProgramOutput said = checked(listed_folder());
   EXPECT_EQ(said.code, 0) << said.out;
   EXPECT_THAT(said.out, HasSubstr("3 of 3 files match"));
 }
@@ -50,7 +50,7 @@ TEST(Checksums, NameFilesThatDifferAreMissingOrNotListed) {
   put(folder + "/model.safetensors", "Weights");
   put(folder + "/tokenizer.json", "{}");
   std::filesystem::remove_all(folder + "/original");
-  const Said said = checked(folder);
+  const ProgramOutput said = checked(folder);
   EXPECT_EQ(said.code, 5);
   EXPECT_THAT(said.out, HasSubstr("model.safetensors: expected SHA-256 "));
   EXPECT_THAT(said.out, HasSubstr("original/params name.json: missing"));
@@ -62,11 +62,11 @@ TEST(Checksums, NameFilesThatDifferAreMissingOrNotListed) {
 TEST(Checksums, AListThatIsNoneOrLeavesTheFolderIsRefused) {
   const std::string folder = listed_folder();
   put(folder + "/SHA256SUMS", "config.json: 12\n");
-  const Said other = checked(folder);
+  const ProgramOutput other = checked(folder);
   EXPECT_EQ(other.code, 5);
   EXPECT_THAT(other.out, HasSubstr("SHA256SUMS:1: expected 64 hexadecimal digits"));
   put(folder + "/SHA256SUMS", std::string(64, 'a') + "  ../../etc/passwd\n");
-  const Said outside = checked(folder);
+  const ProgramOutput outside = checked(folder);
   EXPECT_EQ(outside.code, 5);
   EXPECT_THAT(outside.out, HasSubstr("is not in the folder"));
   EXPECT_EQ(run_program("info /dev/null --checksums x").code, 2);

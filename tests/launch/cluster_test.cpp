@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "engine/base/file.h"
-#include "engine/base/progress.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/progress.h"
 #include "launch/cluster/assignment.h"
 #include "launch/cluster/cluster_file.h"
 #include "launch/cluster/process_log.h"
@@ -30,7 +30,7 @@ config::RunConfig grpo(double beta = 0.1) {
   config.algorithm = "grpo";
   config.model = "M";
   config.output = "O";
-  config.data.path = {"D"};
+  config.data.paths = {"D"};
   config.grpo.loss.beta = beta;
   config.reward = {{"exact_match", 1, "", {}}};
   return config;
@@ -56,11 +56,12 @@ TEST(ClusterFile, GroupsBecomeNodesWithNames) {
   for (const cluster::NodeSpec& node : cluster::nodes_of(*groups)) names.push_back(node.name);
   EXPECT_THAT(names,
               testing::ElementsAre("policy", "reference", "rollout-0", "rollout-1", "verifier"));
-  EXPECT_EQ(groups->front().grid, (engine::parallel::Grid{.dp = 3, .tp = 2, .pp = 4}));
+  EXPECT_EQ(engine::parallel::Grid(groups->front().parallel),
+            (engine::parallel::Grid{.dp = 3, .tp = 2, .pp = 4}));
   EXPECT_EQ(groups->front().parallel.zero, 1);
   EXPECT_EQ(groups->front().parallel.vpp, 2);
   EXPECT_EQ(groups->front().parallel.overlap, engine::train::Overlap::all);
-  EXPECT_EQ(groups->back().grid, (engine::parallel::Grid{}));
+  EXPECT_EQ(engine::parallel::Grid(groups->back().parallel), (engine::parallel::Grid{}));
   EXPECT_EQ(groups->front().origin, "cluster.yaml:2");
 }
 
@@ -85,15 +86,15 @@ TEST(ClusterFile, GroupsTakeTheKeysOfParallel) {
   - {role: reference, parallel: {cp: 2, cp_algorithm: ulysses}})",
       "c", run));
   const config::ParallelConfig &policy = groups[0].parallel, &critic = groups[1].parallel;
-  EXPECT_EQ(groups[0].grid,
+  EXPECT_EQ(engine::parallel::Grid(groups[0].parallel),
             (engine::parallel::Grid{
                 .tp = 2, .cp = 4, .order = engine::parallel::AxisOrder::tp_cp_pp_dp}));
   EXPECT_TRUE(policy.sp) << "the run sets it";
   EXPECT_EQ(config::ulysses_degree(policy), 2);
-  EXPECT_EQ(groups[1].grid,
+  EXPECT_EQ(engine::parallel::Grid(groups[1].parallel),
             (engine::parallel::Grid{.pp = 2, .order = engine::parallel::AxisOrder::tp_cp_pp_dp}));
-  EXPECT_EQ(critic.layers, (std::vector<double>{2, 1, 1, 2}));
-  EXPECT_EQ(critic.noop_layers, std::vector<double>{0});
+  EXPECT_EQ(critic.layers, (std::vector<std::int64_t>{2, 1, 1, 2}));
+  EXPECT_EQ(critic.noop_layers, std::vector<std::int64_t>{0});
   EXPECT_EQ(critic.vpp, 2);
   EXPECT_EQ(critic.zero, 1) << "that of the policy";
   EXPECT_EQ(critic.overlap, engine::train::Overlap::none);
@@ -102,8 +103,8 @@ TEST(ClusterFile, GroupsTakeTheKeysOfParallel) {
   EXPECT_EQ(cluster::config_on(nodes[1], run).parallel.vpp, 2);
   const config::ParallelConfig rollout = cluster::config_on(nodes[2], run).parallel,
                                reference = cluster::config_on(nodes[4], run).parallel;
-  EXPECT_EQ(nodes[2].grid, (engine::parallel::Grid{.tp = 2, .pp = 2}));
-  EXPECT_EQ(rollout.layers, (std::vector<double>{3, 2}));
+  EXPECT_EQ(engine::parallel::Grid(nodes[2].parallel), (engine::parallel::Grid{.tp = 2, .pp = 2}));
+  EXPECT_EQ(rollout.layers, (std::vector<std::int64_t>{3, 2}));
   EXPECT_FALSE(rollout.sp) << "that of the policy alone";
   EXPECT_EQ(reference.cp_algorithm, config::CpAlgorithm::ulysses);
 }
@@ -237,23 +238,23 @@ TEST(Launch, RejectsInvalidCommands) {
   const std::string file = testing::TempDir() + "cluster.yaml";
   value_or_throw(write_file_durably(file, "groups: [{role: policy, parallel: {tp: 2}}]"));
   const std::string launched = cat("launch --cluster '", file, "' -- ");
-  const Said other = run_program(launched + "generate --model x");
+  const ProgramOutput other = run_program(launched + "generate --model x");
   EXPECT_EQ(other.code, run::exit_usage);
   EXPECT_THAT(other.err, HasSubstr("launch: can only start train or explain; found \"generate\""));
   const std::string sft =
       cat("train --algorithm sft --set model='", data("models/digit-completion"),
           "' --set data.path='", file, "' --set output='", testing::TempDir(), "/never' ");
-  const Said contradicts = run_program(cat(launched, sft, "--set parallel.tp=4"));
+  const ProgramOutput contradicts = run_program(cat(launched, sft, "--set parallel.tp=4"));
   EXPECT_EQ(contradicts.code, run::exit_usage);
   EXPECT_THAT(contradicts.err,
               HasSubstr("parallel.tp 4, parallel.dp 1, parallel.pp 1 (--set) and "));
   EXPECT_THAT(contradicts.err, HasSubstr("(policy: dp 1 x tp 2) contradict each other"));
   value_or_throw(write_file_durably(file, "groups: [{role: policy, parallel: {dp: 2, zero: 1}}]"));
-  const Said twice = run_program(cat(launched, sft, "--set parallel.zero=0"));
+  const ProgramOutput twice = run_program(cat(launched, sft, "--set parallel.zero=0"));
   EXPECT_EQ(twice.code, run::exit_usage);
   EXPECT_THAT(twice.err, HasSubstr("parallel.zero = 0 (--set) and "));
   EXPECT_THAT(twice.err, HasSubstr("(policy: 1) contradict each other; set it in one of them"));
-  const Said none = run_program(cat("launch --cluster nowhere.yaml -- ", sft));
+  const ProgramOutput none = run_program(cat("launch --cluster nowhere.yaml -- ", sft));
   EXPECT_EQ(none.code, run::exit_code(Errc::not_found));
   EXPECT_THAT(none.err, HasSubstr("--cluster: nowhere.yaml"));
   EXPECT_FALSE(std::filesystem::exists(testing::TempDir() + "/never"))
@@ -261,7 +262,7 @@ TEST(Launch, RejectsInvalidCommands) {
 }
 
 TEST(Worker, WithoutLaunchPrintsAnError) {
-  const Said got = run_program("worker");
+  const ProgramOutput got = run_program("worker");
   EXPECT_NE(got.code, 0);
   EXPECT_THAT(got.err, HasSubstr("`troupe worker` is started by `troupe launch`"));
 }
@@ -345,7 +346,7 @@ TEST(ProcessLog, AssemblesLinesAndKeepsTheLastOutput) {
 }
 
 TEST(Threads, GroupsOfOneRoleShareTheCores) {
-  const std::vector<cluster::NodeSpec> all{{"policy", recipes::Role::policy, {.tp = 1}},
+  const std::vector<cluster::NodeSpec> all{{"policy", recipes::Role::policy, {}},
                                            {"rollout-0", recipes::Role::rollout, {}},
                                            {"rollout-1", recipes::Role::rollout, {}}};
   const int cores = cluster::threads_of(all[0], all);

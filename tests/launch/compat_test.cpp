@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {
@@ -22,7 +22,7 @@ void write(const std::string& path, const std::string& text) {
 }
 
 std::vector<double> losses_of(const std::string& arguments, const std::string& output) {
-  const Said said = run_program(cat("train --quiet --output ", output, " ", arguments));
+  const ProgramOutput said = run_program(cat("train --quiet --output ", output, " ", arguments));
   EXPECT_EQ(said.code, 0) << said.err;
   std::vector<double> out;
   const auto text = read_file(output + "/metrics.jsonl");
@@ -93,9 +93,9 @@ TEST(TokenizerIds, ACheckpointHasTheTokenizerThatItWasTrainedWith) {
   EXPECT_NE(ids_of(stories(), ""), ids_of(stories(), "--transformers5"));
   EXPECT_EQ(ids_of(run + "/latest", ""), ids_of(stories(), "--transformers5"));
   EXPECT_EQ(ids_of(folder + "/other/latest", ""), ids_of(stories(), ""));
-  const Said changed = run_program(cat("train --quiet --output ", run, " --algorithm sft --model ",
-                                       stories(), " --data ", folder,
-                                       "/rows.jsonl --set train.steps=2 --set train.batch_size=1"));
+  const ProgramOutput changed = run_program(
+      cat("train --quiet --output ", run, " --algorithm sft --model ", stories(), " --data ",
+          folder, "/rows.jsonl --set train.steps=2 --set train.batch_size=1"));
   EXPECT_NE(changed.code, 0);
   EXPECT_NE(changed.err.find("tokenizer_ids"), std::string::npos) << changed.err;
 }
@@ -114,7 +114,7 @@ TEST(TokenizerIds, AnEvaluationReadsItsPromptsWithThem) {
   int runs = 0;
   const auto completion = [&](const std::string& model, const char* ids) {
     const std::string lines = cat(folder, "/items", ++runs, ".jsonl");
-    const Said said = run_program(
+    const ProgramOutput said = run_program(
         cat("eval --model ", model, " --data ", folder, "/prompts.jsonl --output ", lines,
             " --max-new-tokens 16 --reward exact_match --set tokenizer_ids=", ids));
     EXPECT_EQ(said.code, 0) << said.err;
@@ -131,10 +131,10 @@ TEST(TokenizerIds, AnEvaluationReadsItsPromptsWithThem) {
 }
 
 TEST(TokenizerIds, InfoNamesTheIdsThatAreUsed) {
-  const Said said = run_program("info " + stories());
+  const ProgramOutput said = run_program("info " + stories());
   EXPECT_NE(said.out.find("ids: those of tokenizer.json"), std::string::npos) << said.out;
   EXPECT_NE(said.out.find("tokenizer_ids: transformers5"), std::string::npos) << said.out;
-  const Said other = run_program("info " + data("models/digit-completion"));
+  const ProgramOutput other = run_program("info " + data("models/digit-completion"));
   EXPECT_EQ(other.out.find("tokenizer_ids"), std::string::npos) << other.out;
 }
 

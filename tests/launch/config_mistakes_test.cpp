@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/resolve.h"
 #include "launch/recipes/validate.h"
 #include "tests/launch/program.h"
@@ -35,7 +35,7 @@ struct Mistake {
   const char* message;
 };
 
-TEST(ConfigMistakes, EachIsOneProblemThatSaysWhatToWrite) {
+TEST(ConfigMistakes, EachIsOneProblemThatStatesWhatToWrite) {
   for (const Mistake& each :
        {Mistake{"profile.enable=true", "did you mean profile.enabled?"},
         Mistake{"grpo.group_sise=4", "did you mean grpo.group_size?"},
@@ -85,7 +85,7 @@ TEST(ConfigMistakes, AnAdapterRunIsNotContinuedWithoutIt) {
       cat("train --algorithm sft --model ", data("models/stories260k/hf"), " --data ", folder,
           "/rows.jsonl --quiet --output ", folder, "/out --set train.batch_size=1 ");
   EXPECT_EQ(run_program(run + "--steps 1 --set lora.rank=2").code, 0);
-  const Said without = run_program(run + "--steps 2");
+  const ProgramOutput without = run_program(run + "--steps 2");
   EXPECT_EQ(without.code, 2);
   EXPECT_THAT(without.err,
               AllOf(HasSubstr("lora.rank: 2 in the run, now 0"), HasSubstr("write lora.rank=2")));

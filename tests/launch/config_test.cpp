@@ -7,8 +7,8 @@
 #include "algorithms/losses/dpo_loss.h"
 #include "algorithms/losses/grpo_loss.h"
 #include "algorithms/losses/sft_loss.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/reference_page.h"
@@ -56,7 +56,7 @@ TEST(Config, SetWinsOverTheFileAndTheFileOverDefaults) {
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_EQ(got->config.train.steps, 9);
   EXPECT_EQ(got->config.train.learning_rate, 1e-4);
-  EXPECT_EQ(got->config.train.eps, 1e-6);
+  EXPECT_EQ(got->config.train.optimizer.eps, 1e-6);
   EXPECT_EQ(got->origins.at("train.steps"), "--set");
   EXPECT_EQ(got->origins.at("train.learning_rate"), cat(path, ":3"));
 }
@@ -67,7 +67,7 @@ TEST(Config, JsonIsReadEvenWithTabs) {
   const auto got = with({}, "sft", path);
   ASSERT_TRUE(got) << got.error().what;
   EXPECT_EQ(got->config.train.steps, 3);
-  EXPECT_EQ(got->config.train.betas, (std::array<double, 2>{0.9, 0.95}));
+  EXPECT_EQ(got->config.train.optimizer.betas, (std::array<double, 2>{0.9, 0.95}));
 }
 
 TEST(Config, ListsAndMapsCanBeSet) {
@@ -77,9 +77,9 @@ TEST(Config, ListsAndMapsCanBeSet) {
        "reward=[{rule: boxed, weight: 2}, {rule: length, max: 9}]"},
       "grpo");
   ASSERT_TRUE(got) << got.error().what;
-  EXPECT_EQ(got->config.data.path, (std::vector<std::string>{"a.jsonl", "b.jsonl"}));
+  EXPECT_EQ(got->config.data.paths, (std::vector<std::string>{"a.jsonl", "b.jsonl"}));
   EXPECT_EQ(got->config.data.columns.at("prompt"), "question");
-  EXPECT_EQ(got->config.train.betas, (std::array<double, 2>{0.8, 0.9}));
+  EXPECT_EQ(got->config.train.optimizer.betas, (std::array<double, 2>{0.8, 0.9}));
   EXPECT_EQ(got->config.rollout.sampling.stop_strings, (std::vector<std::string>{"\n\n", "END"}));
   ASSERT_EQ(got->config.reward.size(), 2u);
   EXPECT_EQ(got->config.reward[0].weight, 2);
@@ -97,7 +97,7 @@ TEST(Config, WordsOfOtherProgramsAreUnderstood) {
   const auto got =
       with({"train.schedule=inverse-square-root", "train.dtype=BF16", "train.betas=0.8,0.9"});
   ASSERT_TRUE(got) << got.error().what;
-  EXPECT_EQ(got->config.train.betas, (std::array<double, 2>{0.8, 0.9}));
+  EXPECT_EQ(got->config.train.optimizer.betas, (std::array<double, 2>{0.8, 0.9}));
   EXPECT_EQ(got->config.train.schedule, engine::optim::ScheduleKind::inverse_sqrt);
   EXPECT_EQ(got->config.train.dtype, engine::ops::Precision::bf16);
 }
@@ -117,7 +117,7 @@ void PrintTo(const Wrong& wrong, std::ostream* out) {
 
 class ConfigErrors : public testing::TestWithParam<Wrong> {};
 
-TEST_P(ConfigErrors, SayWhatWouldBeValid) {
+TEST_P(ConfigErrors, StateWhatWouldBeValid) {
   const auto got = with({GetParam().set}, GetParam().algorithm);
   ASSERT_FALSE(got) << "accepted";
   EXPECT_EQ(got.error().code, Errc::usage);
@@ -375,8 +375,8 @@ TEST(Config, AnUnknownRuleIsAnsweredWithAllRules) {
   EXPECT_THAT(
       got.error().what,
       HasSubstr("reward[0]: unknown rule \"exact\"; did you mean exact_match? The rules are "
-                "exact_match, gsm8k, boxed, format, regex, length, command, python, "
-                "gsm8k_published, math_published, model, process (docs/rewards.md)"));
+                "exact_match, gsm8k, boxed, gsm8k_published, math_published, format, regex, "
+                "length, command, python, model, process (docs/rewards.md)"));
 }
 
 TEST(Config, TheReferencePageIsCurrent) {

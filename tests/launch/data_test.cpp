@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/resolve.h"
 #include "tests/launch/program.h"
 
@@ -30,16 +30,16 @@ TEST(DataKeys, AMixIsAListOfSources) {
   ASSERT_TRUE(got) << got.error().what;
   const auto& mix = got->config.data.mix;
   ASSERT_EQ(mix.size(), 2u);
-  EXPECT_EQ(mix[0].path, std::vector<std::string>{"a.jsonl"});
+  EXPECT_EQ(mix[0].paths, std::vector<std::string>{"a.jsonl"});
   EXPECT_EQ(mix[0].weight, 3);
   EXPECT_EQ(mix[0].epochs, 2);
-  EXPECT_EQ(mix[1].format, engine::data::Layout::messages);
+  EXPECT_EQ(mix[1].layout, engine::data::Layout::messages);
   EXPECT_EQ(mix[1].columns, (Map{{"text", "t"}}));
   // The written configuration resolves to the same values.
   const auto again = recipes::config_of(recipes::to_yaml(got->config), "config.yaml");
   ASSERT_TRUE(again) << again.error().what;
   EXPECT_EQ(recipes::to_yaml(*again), recipes::to_yaml(got->config));
-  EXPECT_EQ(again->data.mix[1].path, mix[1].path);
+  EXPECT_EQ(again->data.mix[1].paths, mix[1].paths);
 }
 
 TEST(DataKeys, AMixThatMakesNoSenseIsRefused) {
@@ -130,7 +130,7 @@ class DataRuns : public testing::Test {
     }
   }
   void run(const std::string& output, const std::string& more) const {
-    const Said said = run_program(arguments(output, more));
+    const ProgramOutput said = run_program(arguments(output, more));
     ASSERT_EQ(said.code, 0) << said.err;
   }
   void run_with_kills(const std::string& output, const std::string& more) const {
@@ -155,7 +155,7 @@ TEST_F(DataRuns, AStreamInOneBlockLearnsTheSameBits) {
   expect_equal("memory", "stream", {weights, "/metrics.jsonl"});
 }
 
-TEST_F(DataRuns, AStreamGoesOnWithTheSameBitsAfterAnyKill) {
+TEST_F(DataRuns, AStreamResumesWithTheSameBitsAfterAnyKill) {
   const std::string stream = rows() + "--set data.stream=true --set data.shuffle_buffer=6";
   run("whole", stream);
   run_with_kills("killed", stream);
@@ -177,7 +177,7 @@ TEST_F(DataRuns, APartOfTheRowsLearnsTheSameBitsAfterAnyKill) {
   expect_equal("stream", "killed-stream", all);
 }
 
-TEST_F(DataRuns, AMixGoesOnWithTheSameBitsAfterAnyKill) {
+TEST_F(DataRuns, AMixResumesWithTheSameBitsAfterAnyKill) {
   run("whole", mix());
   run_with_kills("killed", mix());
   expect_equal("whole", "killed", all);

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/commands/dry_run.h"
 #include "launch/recipes/resolve.h"
 #include "tests/launch/program.h"
@@ -44,7 +44,7 @@ class DryRun : public testing::Test {
 };
 
 TEST_F(DryRun, DoesOneStepOfAMethodThatTrainsOnRows) {
-  const Said said = run_program(
+  const ProgramOutput said = run_program(
       command("dpo", "--set train.steps=50 --set train.warmup_steps=10 --set data.split=0.25"));
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, AllOf(HasSubstr("Dry run of dpo"), ContainsRegex("train_step +1 call, "),
@@ -56,7 +56,7 @@ TEST_F(DryRun, DoesOneStepOfAMethodThatTrainsOnRows) {
 }
 
 TEST_F(DryRun, SamplesAndRewardsOneBatch) {
-  const Said said = run_program(command(
+  const ProgramOutput said = run_program(command(
       "grpo",
       "--set reward=exact_match --set rollout.max_new_tokens=4 --set grpo.group_size=2 --set "
       "grpo.minibatches=2 --set train.save_every=1"));
@@ -69,7 +69,7 @@ TEST_F(DryRun, SamplesAndRewardsOneBatch) {
 
 TEST_F(DryRun, FailsAsTheRunWould) {
   EXPECT_TRUE(write_file_durably(folder_ + "/rows.jsonl", "{\"prompt\":\"q\"}\n"));
-  const Said said =
+  const ProgramOutput said =
       run_program(command("grpo", "--set reward=exact_match --set rollout.max_new_tokens=4"));
   EXPECT_EQ(said.code, 3);
   EXPECT_THAT(said.err,
@@ -94,7 +94,7 @@ TEST_F(DryRun, LeavesNothingWhenItIsInterruptedOrKilled) {
 }
 
 TEST_F(DryRun, IsRefusedByNameUnderLaunch) {
-  const Said said = run_program("launch --cluster x.yaml -- " + command("sft"));
+  const ProgramOutput said = run_program("launch --cluster x.yaml -- " + command("sft"));
   EXPECT_EQ(said.code, 2);
   EXPECT_THAT(said.err, HasSubstr("troupe train --dry-run"));
 }

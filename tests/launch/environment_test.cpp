@@ -7,8 +7,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/journal/events_file.h"
 #include "tests/launch/program.h"
 #include "tests/support/sanitized.h"
@@ -192,7 +192,7 @@ TEST_F(Environment, ALogHasDatesWarningsAndTheReasonOfAFailure) {
   const std::string first = text("out/logs/train.log");
   EXPECT_THAT(first, MatchesRegex(cat("(", date, "[IWE] .*\n)+")));
   EXPECT_THAT(first, HasSubstr(" I step 3: saved "));
-  const Said refused = run_program(sft("--set resume=never"));
+  const ProgramOutput refused = run_program(sft("--set resume=never"));
   EXPECT_EQ(refused.code, 2);
   const std::string second = text("out/logs/train.log");
   EXPECT_TRUE(second.starts_with(first)) << "restarts append";
@@ -201,13 +201,13 @@ TEST_F(Environment, ALogHasDatesWarningsAndTheReasonOfAFailure) {
 }
 
 TEST_F(Environment, QuietShowsWarningsAndErrorsOnly) {
-  const Said quiet = run_program(sft() + "--quiet");
+  const ProgramOutput quiet = run_program(sft() + "--quiet");
   EXPECT_EQ(quiet.code, 0) << quiet.err;
   EXPECT_THAT(quiet.err, Not(HasSubstr(" I ")));
   EXPECT_THAT(quiet.err, Not(HasSubstr("step 1/3")));
   EXPECT_THAT(text("out/logs/train.log"), HasSubstr(" I step 3: saved "));
   std::filesystem::remove_all(path("out"));
-  const Said loud = run_program(sft() + "--log-level debug");
+  const ProgramOutput loud = run_program(sft() + "--log-level debug");
   EXPECT_THAT(loud.err, HasSubstr(" D "));
   EXPECT_THAT(loud.err, HasSubstr("step 1/3"));
   EXPECT_EQ(run_program(sft() + "--log-level banana").code, 2);
@@ -215,7 +215,8 @@ TEST_F(Environment, QuietShowsWarningsAndErrorsOnly) {
 }
 
 TEST_F(Environment, LevelsReachTheGroupsOfALaunch) {
-  const Said said = run_program(cluster() + train("grpo", "--set train.steps=1 --log-level debug"));
+  const ProgramOutput said =
+      run_program(cluster() + train("grpo", "--set train.steps=1 --log-level debug"));
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.err, HasSubstr(" D starting policy: "));
   EXPECT_THAT(text("out/logs/controller.log"), MatchesRegex(cat("(", date, "[DIWE] .*\n)+")));

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "algorithms/training/estimators.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/commands/eval/output_file.h"
 #include "launch/commands/eval/summary.h"
 #include "tests/launch/program.h"
@@ -165,7 +165,7 @@ TEST(Eval, PrintsAndWritesTheSameHoweverItIsRun) {
     text += cat(R"({"prompt":"1,)", i, R"(:9,2S","answer":")", i, "\"}\n");
   ASSERT_TRUE(write_file_durably(rows, text));
   const auto run = [&](const std::string& more) {
-    const Said said = run_program(
+    const ProgramOutput said = run_program(
         eval_command(cat("--data '", rows, "' --reward exact_match --n 4 --seed 3 ", more)));
     EXPECT_EQ(said.code, 0) << said.err;
     return said.out;
@@ -176,6 +176,11 @@ TEST(Eval, PrintsAndWritesTheSameHoweverItIsRun) {
   EXPECT_EQ(run("--set rollout.max_sequences=1"), printed) << "without a file, in other batches";
   const std::string whole = value_or_throw(read_file(folder + "/one.jsonl"));
   EXPECT_EQ(value_or_throw(read_file(folder + "/two.jsonl")), whole);
+  for (const int sequences : {1, 3, 5}) {  // one at a time; a part of an item and of the next one
+    const std::string file = cat(folder, "/batches", sequences, ".jsonl");
+    EXPECT_EQ(run(cat("--output '", file, "' --set rollout.max_sequences=", sequences)), printed);
+    EXPECT_EQ(value_or_throw(read_file(file)), whole) << sequences;
+  }
   ASSERT_TRUE(write_file_durably(folder + "/one.jsonl", whole.substr(0, whole.size() / 2)));
   EXPECT_EQ(run(cat("--output '", folder, "/one.jsonl'")), printed);
   EXPECT_EQ(value_or_throw(read_file(folder + "/one.jsonl")), whole);
@@ -184,7 +189,7 @@ TEST(Eval, PrintsAndWritesTheSameHoweverItIsRun) {
   EXPECT_EQ(line.find("completions")->array().size(), 4u);
   EXPECT_EQ(line.find("rewards")->array().size(), 4u);
   EXPECT_EQ(line.find("parts")->find("exact_match")->array().size(), 4u);
-  const Said other = run_program(
+  const ProgramOutput other = run_program(
       eval_command(cat("--data '", rows, "' --reward exact_match --n 4 --seed 4 --output '", folder,
                        "/one.jsonl'")));
   EXPECT_EQ(other.code, 2);
@@ -194,15 +199,18 @@ TEST(Eval, PrintsAndWritesTheSameHoweverItIsRun) {
 TEST(Eval, RefusesWhatItCannotScore) {
   const std::string folder = scratch_folder(), rows = folder + "/rows.jsonl";
   ASSERT_TRUE(write_file_durably(rows, "{\"prompt\":\"1,2:9,2S\"}\n"));
-  const Said no_answer = run_program(eval_command(cat("--data '", rows, "' --reward exact_match")));
+  const ProgramOutput no_answer =
+      run_program(eval_command(cat("--data '", rows, "' --reward exact_match")));
   EXPECT_NE(no_answer.code, 0);
   EXPECT_THAT(no_answer.err, HasSubstr("answer"));
-  const Said no_rule = run_program(eval_command(cat("--data '", rows, "' --reward exact_mach")));
+  const ProgramOutput no_rule =
+      run_program(eval_command(cat("--data '", rows, "' --reward exact_mach")));
   EXPECT_EQ(no_rule.code, 2);
   EXPECT_THAT(no_rule.err, HasSubstr("did you mean exact_match?"));
-  const Said no_file = run_program(eval_command("--data /none.jsonl --reward exact_match"));
+  const ProgramOutput no_file =
+      run_program(eval_command("--data /none.jsonl --reward exact_match"));
   EXPECT_THAT(no_file.err, HasSubstr("/none.jsonl"));
-  const Said greedy =
+  const ProgramOutput greedy =
       run_program(eval_command(cat("--data '", rows, "' --reward format --n 2 --temperature 0")));
   EXPECT_EQ(greedy.code, 2);
   EXPECT_THAT(greedy.err, HasSubstr("are all equal"));
@@ -220,11 +228,12 @@ TEST(Eval, APythonFunctionGetsWholeGroupsAndTheirRows) {
                                  "\n"
                                  R"({"prompt":"3,3:9,6","answer":"3","level":5})"
                                  "\n"));
-  const Said said = run_program(cat("eval --model ", data("models/digit-completion"), " --data ",
-                                    folder, "/rows.jsonl --output ", folder,
-                                    "/items.jsonl --n 3 --max-new-tokens 4 --reward '[{rule: "
-                                    "python, function: ",
-                                    folder, "/levels.py:f}]'"));
+  const ProgramOutput said =
+      run_program(cat("eval --model ", data("models/digit-completion"), " --data ", folder,
+                      "/rows.jsonl --output ", folder,
+                      "/items.jsonl --n 3 --max-new-tokens 4 --reward '[{rule: "
+                      "python, function: ",
+                      folder, "/levels.py:f}]'"));
   if (said.err.find("isolation: limits") != std::string::npos) GTEST_SKIP() << said.err;
   ASSERT_EQ(said.code, 0) << said.err;
   const std::string items = value_or_throw(read_file(folder + "/items.jsonl"));

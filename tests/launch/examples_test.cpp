@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <regex>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/models/flops.h"
 #include "launch/commands/explain/rate_cache.h"
 #include "launch/commands/explain/run_time.h"
@@ -94,8 +94,8 @@ class Machine : public testing::Test {
                "/out --set train.batch_size=4 --set train.threads=1 ", more);
   }
   /// With the user's cache in `cache`, below the folder unless the path is absolute.
-  Said explain(const std::string& more, const std::string& cache = "cache",
-               const std::string& algorithm = "sft") const {
+  ProgramOutput explain(const std::string& more, const std::string& cache = "cache",
+                        const std::string& algorithm = "sft") const {
     const std::string path = cache.starts_with('/') ? cache : cat(folder_, '/', cache);
     const std::string command =
         cat("XDG_CACHE_HOME=", path, " '" TROUPE_PROGRAM "' ", arguments(algorithm, more), " >",
@@ -115,7 +115,7 @@ class Machine : public testing::Test {
 };
 
 /// The line of the rate; others depend on the free memory and disk space.
-std::string rate_line(const Said& said) {
+std::string rate_line(const ProgramOutput& said) {
   const auto at = said.out.find("GFLOP/s"), begin = said.out.rfind('\n', at);
   return at == std::string::npos ? "" : said.out.substr(begin, said.out.find('\n', at) - begin);
 }
@@ -123,7 +123,7 @@ std::string rate_line(const Said& said) {
 const std::string rate_text = "GFLOP/s in f32 on 1 thread, measured on ";
 
 TEST_F(Machine, IsMeasuredOnceAndAgainOnRequest) {
-  const Said first = explain("");
+  const ProgramOutput first = explain("");
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.out, ContainsRegex(rate_text + "20[0-9-]+\n"));
   EXPECT_EQ(rate_line(explain("")), rate_line(first)) << "the kept rate, whatever the machine does";
@@ -136,18 +136,18 @@ TEST_F(Machine, IsMeasuredOnceAndAgainOnRequest) {
 TEST_F(Machine, ADamagedCacheIsReplacedWithAWarning) {
   std::filesystem::create_directories(folder_ + "/cache/troupe");
   write("cache/troupe/rates.json", "not ours\n");
-  const Said said = explain("");
+  const ProgramOutput said = explain("");
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.err, AllOf(HasSubstr("rates.json: expected the rates that troupe explain"),
                               HasSubstr("it is written again")));
-  const Said again = explain("");
+  const ProgramOutput again = explain("");
   EXPECT_THAT(again.err, Not(HasSubstr("rates.json")));
   EXPECT_EQ(rate_line(again), rate_line(said));
 }
 
 TEST_F(Machine, ACacheThatCannotBeWrittenIsNoError) {
   for (const char* cache : {"/proc/none", "/dev/null"}) {
-    const Said said = explain("", cache);
+    const ProgramOutput said = explain("", cache);
     EXPECT_EQ(said.code, 0) << said.err;
     EXPECT_THAT(said.err, Not(HasSubstr("rates.json")));
     EXPECT_THAT(said.out, HasSubstr(rate_text));
@@ -156,7 +156,7 @@ TEST_F(Machine, ACacheThatCannotBeWrittenIsNoError) {
 
 TEST_F(Machine, OfTheOptionsGivesTheSameBytesTenTimes) {
   const std::string other = "--gflops 3000 --cores 64 --memory 256GiB ";
-  const Said first = explain(other);
+  const ProgramOutput first = explain(other);
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_THAT(first.out, AllOf(HasSubstr("256.0 GiB, --memory"),
                                HasSubstr("46.9 GFLOP/s on 1 of 64 cores (--gflops, --cores)"),
@@ -166,7 +166,7 @@ TEST_F(Machine, OfTheOptionsGivesTheSameBytesTenTimes) {
 }
 
 TEST_F(Machine, OfTheOptionsRefusesWhatItCannotHold) {
-  const Said said = explain("--gflops 100 --memory 1MiB");
+  const ProgramOutput said = explain("--gflops 100 --memory 1MiB");
   EXPECT_EQ(said.code, 10);
   EXPECT_THAT(said.err,
               AllOf(HasSubstr("1.0 MiB are available (--memory)"), HasSubstr("What would fit: ")));
@@ -183,7 +183,7 @@ TEST_F(Machine, WithMoreCoresIsFasterInProportion) {
 }
 
 TEST_F(Machine, OfASampledRunGivesRangesOfTokensAndTime) {
-  const Said said = explain(
+  const ProgramOutput said = explain(
       "--gflops 1 --set reward=exact_match --set rollout.max_new_tokens=100 --set "
       "grpo.group_size=4 --set train.steps=10 --set train.max_length=256",
       "cache", "grpo");
@@ -207,7 +207,7 @@ TEST_F(Machine, ItsGroupsOfAClusterAreEstimated) {
                                   arguments("grpo",
                                             "--set reward=exact_match --gflops 10 --set "
                                             "train.steps=4 --set grpo.beta=0 "));
-  const Said said = run_program(cluster + "--memory 1GiB");
+  const ProgramOutput said = run_program(cluster + "--memory 1GiB");
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out,
               AllOf(ContainsRegex("policy: weights, gradients, optimizer state +4.0 MiB, 2.0 MiB"),
@@ -217,12 +217,12 @@ TEST_F(Machine, ItsGroupsOfAClusterAreEstimated) {
 
 TEST_F(Machine, ItsRunOverTokenFilesIsEstimated) {
   write("text.jsonl", "{\"text\":\"once upon a time there was a cat\"}\n");
-  const Said made =
+  const ProgramOutput made =
       run_program(cat("preprocess --input ", folder_, "/text.jsonl --output-prefix ", folder_,
                       "/t --tokenizer-name-or-path ", data("models/stories260k/hf"),
                       " --tokenizer-type PretrainedFromHF --workers 1 --append-eod"));
   ASSERT_EQ(made.code, 0) << made.err;
-  const Said said = run_program(
+  const ProgramOutput said = run_program(
       cat("explain --algorithm pretrain --set model=", data("models/stories260k/hf"),
           " --set data.path=", folder_, "/t_text_document --set output=", folder_,
           "/out --set train.batch_size=4 --set train.max_length=32 --set train.steps=10 --gflops 1"

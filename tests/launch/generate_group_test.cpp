@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/program.h"
 #include "tests/system/child.h"
 #include "tests/system/processes.h"
@@ -29,7 +29,7 @@ class GenerateGroup : public testing::Test {
     return cat("ASAN_OPTIONS=detect_leaks=0 mpirun --allow-run-as-root --oversubscribe -n ", ranks,
                " '", TROUPE_PROGRAM, "' ", arguments);
   }
-  static Said run(int ranks, const std::string& arguments, const std::string& input = "") {
+  static ProgramOutput run(int ranks, const std::string& arguments, const std::string& input = "") {
     return run_as("/usr/bin/env", mpirun(ranks, arguments), input);
   }
 };
@@ -44,7 +44,8 @@ const char* const lines =
 
 TEST_F(GenerateGroup, StagesAnswerLinesAsOneProcessDoes) {
   const std::string arguments = "generate --max-new-tokens 12 --lookup 3" + model;
-  const Said one = run_program(arguments, lines), stages = run(2, arguments + " --pp 2", lines);
+  const ProgramOutput one = run_program(arguments, lines),
+                      stages = run(2, arguments + " --pp 2", lines);
   ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_EQ(stages.code, 0) << stages.err;
   EXPECT_EQ(json_lines(one.out).size(), 6u);
@@ -53,7 +54,7 @@ TEST_F(GenerateGroup, StagesAnswerLinesAsOneProcessDoes) {
 
 TEST_F(GenerateGroup, PartsOfMatricesAndStagesGiveTheSameText) {
   const std::string arguments = "generate --prompt 'Once upon a time' --max-new-tokens 20" + model;
-  const Said one = run_program(arguments), four = run(4, arguments + " --tp 2 --pp 2");
+  const ProgramOutput one = run_program(arguments), four = run(4, arguments + " --tp 2 --pp 2");
   ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_EQ(four.code, 0) << four.err;
   EXPECT_EQ(four.out, one.out);
@@ -61,7 +62,8 @@ TEST_F(GenerateGroup, PartsOfMatricesAndStagesGiveTheSameText) {
 
 TEST_F(GenerateGroup, TasksAnswerAsOneProcessDoes) {
   const std::string arguments = "generate --task do_sample --max-new-tokens 5 --seed 2" + model;
-  const Said one = run_program(arguments, lines), stages = run(3, arguments + " --pp 3", lines);
+  const ProgramOutput one = run_program(arguments, lines),
+                      stages = run(3, arguments + " --pp 3", lines);
   EXPECT_EQ(stages.code, one.code) << stages.err;
   EXPECT_EQ(stages.out, one.out);
 }
@@ -69,22 +71,22 @@ TEST_F(GenerateGroup, TasksAnswerAsOneProcessDoes) {
 TEST_F(GenerateGroup, AChatEndsWithItsInput) {
   const std::string arguments = "chat --template chatml --greedy --max-new-tokens 5" + model;
   const std::string dialogue = "Hello\n/clear\nOnce upon a time\n";
-  const Said one = run_program(arguments, dialogue),
-             stages = run(2, arguments + " --pp 2", dialogue);
+  const ProgramOutput one = run_program(arguments, dialogue),
+                      stages = run(2, arguments + " --pp 2", dialogue);
   ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_EQ(stages.code, 0) << stages.err;
   EXPECT_EQ(stages.out, one.out);
 }
 
 TEST_F(GenerateGroup, OtherNumbersOfRanksAreRefused) {
-  const Said alone = run_program("generate --prompt a --pp 2" + model);
+  const ProgramOutput alone = run_program("generate --prompt a --pp 2" + model);
   EXPECT_NE(alone.code, 0);
   EXPECT_THAT(alone.err, HasSubstr("expected 2 ranks, found one process"));
   EXPECT_THAT(alone.err, HasSubstr("mpirun -n 2"));
-  const Said three = run(3, "generate --prompt a --pp 2" + model);
+  const ProgramOutput three = run(3, "generate --prompt a --pp 2" + model);
   EXPECT_NE(three.code, 0);
   EXPECT_THAT(three.err, HasSubstr("pp 2 does not match the 3 ranks that were started"));
-  const Said layers = run(6, "generate --prompt a --pp 6" + model);
+  const ProgramOutput layers = run(6, "generate --prompt a --pp 6" + model);
   EXPECT_NE(layers.code, 0);
   EXPECT_THAT(layers.err, HasSubstr("allowed: 1 to 5"));
   EXPECT_THAT(run(2, "generate --prompt a --pp 2 --model /none").err, HasSubstr("/none"));

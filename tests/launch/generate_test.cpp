@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "engine/models/head_config.h"
 #include "tests/launch/program.h"
@@ -31,7 +31,7 @@ std::string model_with(const std::string& config) {
 }
 
 Json first(const std::string& arguments, const std::string& input = line) {
-  const Said said = run_program("generate --threads 1 " + arguments, input);
+  const ProgramOutput said = run_program("generate --threads 1 " + arguments, input);
   EXPECT_EQ(said.code, 0) << said.err;
   const auto lines = json_lines(said.out);
   return lines.empty() ? Json() : lines[0];
@@ -67,25 +67,26 @@ TEST(GenerationDefaults, MaxLengthCountsThePrompt) {
 
 TEST(GenerationDefaults, WhatWouldChangeTheOutputIsRefusedByName) {
   const std::string model = model_with(R"({"guidance_scale": 1.5})");
-  const Said said = run_program("generate --model " + model, line);
+  const ProgramOutput said = run_program("generate --model " + model, line);
   EXPECT_EQ(said.code, 6);
   EXPECT_THAT(said.err, HasSubstr("guidance_scale is 1.5; troupe does not support it"));
   EXPECT_THAT(said.err, HasSubstr("--generation-config none"));
   EXPECT_EQ(length(first("--generation-config none --max-new-tokens 2 --model " + model)), 2U);
   EXPECT_TRUE(
       write_file_durably(model + "/mine.json", R"({"max_new_tokens": 4, "chat_format": "x"})"));
-  const Said other = run_program(
+  const ProgramOutput other = run_program(
       "generate --threads 1 --generation-config " + model + "/mine.json --model " + model, line);
   EXPECT_EQ(length(json_lines(other.out).at(0)), 4U);
   EXPECT_THAT(other.err, HasSubstr("chat_format is not used"));
 }
 
 TEST(GenerationDefaults, ValuesThatMeanNothingAreRefusedWithTheirFile) {
-  const Said said =
+  const ProgramOutput said =
       run_program("generate --model " + model_with(R"({"top_p": 7, "do_sample": true})"), line);
   EXPECT_EQ(said.code, 3);
   EXPECT_THAT(said.err, HasSubstr("generation_config.json: top_p is 7"));
-  const Said eos = run_program("generate --model " + model_with(R"({"eos_token_id": 512})"), line);
+  const ProgramOutput eos =
+      run_program("generate --model " + model_with(R"({"eos_token_id": 512})"), line);
   EXPECT_EQ(eos.code, 3);
   EXPECT_THAT(eos.err, HasSubstr("512"));
 }
@@ -123,7 +124,7 @@ std::string reward_model() {
 TEST(RewardModel, IsRefusedBeforeAnythingIsPrinted) {
   const std::string model = reward_model();
   for (const char* command : {"generate --prompt hi", "generate", "chat", "logprobs"}) {
-    const Said said = run_program(cat(command, " --model ", model), line);
+    const ProgramOutput said = run_program(cat(command, " --model ", model), line);
     EXPECT_EQ(said.code, 2) << command;
     EXPECT_EQ(said.out, "") << command;
     EXPECT_THAT(said.err, HasSubstr("expected a language model, found a reward model or critic"));
@@ -134,11 +135,11 @@ TEST(Prompt, IsPrintedOnlyAfterEveryCheck) {
   const std::string model = " --threads 1 --model " + data("models/stories260k/hf");
   std::string words = "once";
   for (int i = 0; i < 600; ++i) words += " upon";
-  const Said longer = run_program(cat("generate --prompt '", words, "'", model));
+  const ProgramOutput longer = run_program(cat("generate --prompt '", words, "'", model));
   EXPECT_EQ(longer.code, 3);
   EXPECT_EQ(longer.out, "");
   EXPECT_THAT(longer.err, HasSubstr("512 tokens"));
-  const Said cold = run_program("generate --prompt Once --temperature -1" + model);
+  const ProgramOutput cold = run_program("generate --prompt Once --temperature -1" + model);
   EXPECT_EQ(cold.code, 2);
   EXPECT_EQ(cold.out, "");
   EXPECT_THAT(cold.err, HasSubstr("temperature"));
@@ -147,11 +148,11 @@ TEST(Prompt, IsPrintedOnlyAfterEveryCheck) {
 TEST(Messages, AreRenderedWithTheModelsTemplateOrAnother) {
   const std::string model = "--max-new-tokens 5 --model " + data("models/stories260k/hf");
   const std::string messages = R"("messages":[{"role":"user","content":"Once upon a time"}])";
-  const Said rendered = run_program("render --model " + data("models/stories260k/hf"),
-                                    "{" + messages + ",\"add_generation_prompt\":true}\n");
+  const ProgramOutput rendered = run_program("render --model " + data("models/stories260k/hf"),
+                                             "{" + messages + ",\"add_generation_prompt\":true}\n");
   const std::string text = json_lines(rendered.out).at(0).find("text")->string();
-  const Said ids = run_program("tokenize --model " + data("models/stories260k/hf"),
-                               Json(Json::Object{{"text", text}}).dump() + "\n");
+  const ProgramOutput ids = run_program("tokenize --model " + data("models/stories260k/hf"),
+                                        Json(Json::Object{{"text", text}}).dump() + "\n");
   const Json expected = first(model, ids.out);
   EXPECT_EQ(first(model, "{" + messages + "}\n").dump(), expected.dump());
   EXPECT_NE(first(model, "{" + messages + ",\"add_generation_prompt\":false}\n").dump(),
@@ -173,9 +174,9 @@ TEST(LineMembers, MisspelledSettingsAreErrorsAndOthersAreNamedOnce) {
   const std::string model = "--max-new-tokens 2 --model " + data("models/stories260k/hf");
   EXPECT_THAT(first(model, "{\"ids\":[1],\"temprature\":9}\n").find("error")->string(),
               HasSubstr("unknown member \"temprature\"; did you mean temperature?"));
-  const Said said = run_program("generate --threads 1 " + model,
-                                "{\"ids\":[1],\"id\":7,\"step\":1,\"answer\":\"a\"}\n"
-                                "{\"ids\":[1],\"answer\":\"b\"}\n");
+  const ProgramOutput said = run_program("generate --threads 1 " + model,
+                                         "{\"ids\":[1],\"id\":7,\"step\":1,\"answer\":\"a\"}\n"
+                                         "{\"ids\":[1],\"answer\":\"b\"}\n");
   for (const Json& answer : json_lines(said.out)) EXPECT_TRUE(answer.find("ids")) << answer.dump();
   const std::string warning = "the member \"answer\" of the input lines is not used";
   const auto at = said.err.find(warning);
@@ -211,7 +212,7 @@ TEST(WeightsIn8Bits, GiveOtherLogProbabilitiesAndNoOtherAnswer) {
   for (std::size_t i = 0; i < 12; ++i)
     EXPECT_NEAR(int8.find("logprobs")->array()[i].number(),
                 full.find("logprobs")->array()[i].number(), 0.2);
-  const Said wrong = run_program("generate --weights int4 " + model, line);
+  const ProgramOutput wrong = run_program("generate --weights int4 " + model, line);
   EXPECT_EQ(wrong.code, 2) << wrong.err;
   EXPECT_THAT(wrong.err, HasSubstr("int8"));
 }
@@ -230,8 +231,8 @@ TEST(Beams, AreSearchedFromOptionsAndLines) {
             several.find("samples")->array()[1].find("score")->number());
 }
 
-TEST(Beams, ArePrintedForAPersonOnceTheyAreFound) {
-  const Said said =
+TEST(Beams, ArePrintedForAUserOnceTheyAreFound) {
+  const ProgramOutput said =
       run_program("generate --threads 1 --num-beams 3 --n 2 --max-new-tokens 5 --model " +
                   data("models/stories260k/hf") + " --prompt 'Once upon'");
   EXPECT_EQ(said.code, 0) << said.err;
@@ -262,7 +263,8 @@ TEST(Tasks, AreTheSettingsThatTheyStandFor) {
   same("beam_search", R"("do_sample":false,"num_beams":2)");
   same("beam_search --num-beams 3", R"("do_sample":false,"num_beams":3)");
   same("beam_search_with_sampling", R"("do_sample":true,"num_beams":2)");
-  const Said refused = run_program("generate --task do_sample --num-beams 3 " + model, line);
+  const ProgramOutput refused =
+      run_program("generate --task do_sample --num-beams 3 " + model, line);
   EXPECT_EQ(refused.code, 2);
   EXPECT_THAT(refused.err, HasSubstr("--task do_sample: expected --num-beams 1, found 3"));
 }
@@ -270,7 +272,8 @@ TEST(Tasks, AreTheSettingsThatTheyStandFor) {
 TEST(Tasks, ChatIsADialogue) {
   const std::string options =
       "--threads 1 --template empty --max-new-tokens 4 --model " + data("models/stories260k/hf");
-  const Said said = run_program("generate --task chat --seed 1 " + options, "Hello\nAgain\n");
+  const ProgramOutput said =
+      run_program("generate --task chat --seed 1 " + options, "Hello\nAgain\n");
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(said.out,
             run_program("chat --temperature 1 --seed 1 " + options, "Hello\nAgain\n").out);

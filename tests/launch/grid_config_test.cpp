@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/resolve.h"
 #include "launch/recipes/role_grids.h"
 
@@ -42,7 +42,8 @@ TEST(GridConfig, AGridOfMoreRanksThanAGroupCanHaveIsRefused) {
   };
   EXPECT_THAT(stages("parallel.layers=[5]"), HasSubstr("expected 2 numbers, one for each stage"));
   EXPECT_THAT(stages("parallel.layers=[4.5, 0.5]"), HasSubstr("parallel.layers"));
-  EXPECT_THAT(stages("parallel.noop_layers=[0.5]"), HasSubstr("expected integers"));
+  EXPECT_THAT(stages("parallel.noop_layers=[0.5]"),
+              HasSubstr("a whole number is expected, found \"0.5\""));
   EXPECT_EQ(stages("parallel.noop_layers=[0, 4]"), "taken");
   EXPECT_THAT(stages("parallel.order=dp-tp"), HasSubstr("tp-cp-dp-pp, tp-cp-pp-dp"));
   EXPECT_EQ(stages("parallel.vpp=2"), "taken");

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/grpo.h"
 #include "launch/recipes/grpo_formula.h"
 #include "launch/recipes/recipes.h"
@@ -223,7 +223,7 @@ TEST(RolloutsInInt8, HaveThePolicyRecomputeLogProbabilities) {
               Not(Contains(HasSubstr("every weight is exactly 1"))));
 }
 
-TEST(GrpoFormula, SaysWhatIsMinimised) {
+TEST(GrpoFormula, StatesWhatIsMinimised) {
   const auto formula = [](const std::string& algorithm, std::vector<std::string> sets = {}) {
     return recipes::grpo_formula(with(algorithm, std::move(sets))->config);
   };

@@ -20,7 +20,7 @@ std::string repeated(const std::string& text, int times) {
   return out;
 }
 
-Said import_of_script(const std::string& script) {
+ProgramOutput import_of_script(const std::string& script) {
   const std::string folder = scratch_folder();
   value_or_throw(write_file_durably(folder + "/run.sh", script));
   return run_program(cat("import ", folder, "/run.sh --output ", folder, "/run.yaml"));
@@ -69,7 +69,8 @@ TEST(ImportOfAScript, FindsTheMethodOfVerlsExamples) {
     EXPECT_EQ(got.said.code, 0) << got.said.err;
     EXPECT_EQ(config_in(got.file).algorithm, algorithm);
   }
-  const Said unknown = run_program("import " + example("verl/grpo_trainer__run_qwen3_8b_fsdp.sh"));
+  const ProgramOutput unknown =
+      run_program("import " + example("verl/grpo_trainer__run_qwen3_8b_fsdp.sh"));
   EXPECT_EQ(unknown.code, 3) << "the device is that of a program's output";
   EXPECT_EQ(unknown.out, "");
   EXPECT_THAT(unknown.err, HasSubstr("(line 19); give the variable that it comes from a value"));
@@ -87,7 +88,7 @@ TEST(ImportOfAScript, ReadsTheConfigurationOfItsConfigName) {
       folder + "/settings/mine.yaml",
       "defaults: [ppo_trainer]\nactor_rollout_ref: {model: {path: M}, rollout: {n: 3, "
       "temperature: 0.5}}\ndata: {train_files: D}\n"));
-  const Said said = run_program(cat("import ", folder, "/run.sh"));
+  const ProgramOutput said = run_program(cat("import ", folder, "/run.sh"));
   EXPECT_EQ(said.code, 0) << said.err;
   const config::RunConfig config = value_or_throw(recipes::config_of(said.out, "stdout"));
   EXPECT_EQ(config.grpo.group, 7) << "words override the file";
@@ -95,18 +96,18 @@ TEST(ImportOfAScript, ReadsTheConfigurationOfItsConfigName) {
 }
 
 TEST(ImportOfAScript, NamesWhatIsUnknownAndConvertsTheRest) {
-  const Said said = import_of_script(
+  const ProgramOutput said = import_of_script(
       "LR=$(cat lr)\ndeepspeed --module openrlhf.cli.train_dpo --pretrain M --dataset D "
       "--save_path O --learning_rate $LR --beta 0.3 --train_batch_size 4\n");
   EXPECT_EQ(said.code, 3);
   EXPECT_THAT(said.err, AllOf(HasSubstr("Converted:\n"), HasSubstr("dpo.beta: 0.3"),
                               HasSubstr("learning_rate (depends on the output of \"cat lr\" (line "
                                         "1))")));
-  const Said any = import_of_script(
+  const ProgramOutput any = import_of_script(
       "A=$(cat lr)\ndeepspeed --module openrlhf.cli.train_dpo --pretrain M x $A\n");
   EXPECT_EQ(any.code, 3);
   EXPECT_THAT(any.err, HasSubstr("the word \"$(cat lr)\" may be any settings"));
-  const Said generation =
+  const ProgramOutput generation =
       import_of_script("python3 -m verl.trainer.main_generation model.path=M\n");
   EXPECT_EQ(generation.code, 6);
   EXPECT_THAT(generation.err, HasSubstr("troupe generate samples from a model"));
@@ -124,7 +125,7 @@ TEST(Import, FilesOfToolsThatAreNotSupportedAreRefusedByName) {
   for (const auto& [text, name] : files) {
     const std::string file = scratch_folder() + "/other.yaml";
     value_or_throw(write_file_durably(file, text));
-    const Said said = run_program("import " + file);
+    const ProgramOutput said = run_program("import " + file);
     EXPECT_EQ(said.code, 6) << text;
     EXPECT_THAT(said.err, HasSubstr(cat("this is a configuration of ", name, ", which is not")));
   }
@@ -135,19 +136,19 @@ TEST(Import, TrainingThatIsNotSupportedIsNoOtherTraining) {
   const std::string file = scratch_folder() + "/oft.yaml";
   value_or_throw(write_file_durably(
       file, "stage: sft\nmodel_name_or_path: M\ndataset: D\nfinetuning_type: oft\n"));
-  const Said oft = run_program("import " + file);
+  const ProgramOutput oft = run_program("import " + file);
   EXPECT_EQ(oft.code, 6);
   EXPECT_THAT(oft.err, HasSubstr("finetuning_type oft (line 4): such training is not supported"));
-  const Said experts = run_program(
+  const ProgramOutput experts = run_program(
       "import -- pretrain_gpt.py --num-layers 2 --num-experts 8 --tokenizer-name-or-path M "
       "--data-path D");
   EXPECT_EQ(experts.code, 6) << experts.out;
   EXPECT_THAT(experts.err, HasSubstr("mixtures of experts are not supported"));
   const std::string words = " --model_name_or_path M --dataset_name D --num_generations 4";
-  const Said sdpo = run_program("import -- python examples/scripts/sdpo.py" + words);
+  const ProgramOutput sdpo = run_program("import -- python examples/scripts/sdpo.py" + words);
   EXPECT_EQ(sdpo.code, 6);
   EXPECT_THAT(sdpo.err, HasSubstr("the method of TRL's program sdpo is not supported"));
-  const Said rloo = run_program("import -- python examples/scripts/rloo_vlm.py" + words);
+  const ProgramOutput rloo = run_program("import -- python examples/scripts/rloo_vlm.py" + words);
   EXPECT_EQ(rloo.code, 0) << rloo.err;
   EXPECT_THAT(rloo.out, HasSubstr("algorithm: rloo\n"));
 }
@@ -159,7 +160,7 @@ TEST(Import, AnInlineTemplateIsWrittenBesideTheRunFile) {
       "model_name_or_path: M\ndataset_name: D\noutput_dir: O\nmax_length: 64\n"
       "chat_template: \"{% for m in messages %}{{ m.content }}{% endfor %}\"\n"));
   const std::string run = cat("import ", file, " --tool trl --algorithm sft");
-  const Said said = run_program(cat(run, " --output ", folder, "/run.yaml"));
+  const ProgramOutput said = run_program(cat(run, " --output ", folder, "/run.yaml"));
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(config_in(folder + "/run.yaml").chat_template, folder + "/run.chat_template.jinja");
   EXPECT_EQ(value_or_throw(read_file(folder + "/run.chat_template.jinja")),
@@ -178,10 +179,10 @@ TEST(Import, LlamaFactorysRegisterGivesFilesAndColumns) {
           "far": {"hf_hub_url": "org/set"}})"));
   value_or_throw(write_file_durably(
       file, "stage: kto\nmodel_name_or_path: M\noutput_dir: O\ndataset: mine\n"));
-  const Said said = run_program("import " + file);
+  const ProgramOutput said = run_program("import " + file);
   EXPECT_EQ(said.code, 0) << said.err;
   const config::RunConfig config = value_or_throw(recipes::config_of(said.out, "stdout"));
-  EXPECT_EQ(config.data.path, std::vector<std::string>{folder + "/data/mine.json"});
+  EXPECT_EQ(config.data.paths, std::vector<std::string>{folder + "/data/mine.json"});
   EXPECT_EQ(config.data.columns.at("label"), "good");
   EXPECT_EQ(config.data.tags.at("role_tag"), "who");
   value_or_throw(
@@ -200,7 +201,8 @@ TEST(Import, LlamaFactorysInterleavedDataSetsAreSourcesOfAMix) {
         file, cat("stage: sft\nmodel_name_or_path: M\noutput_dir: O\ndataset: a,b\n", more)));
     return run_program("import " + file);
   };
-  const Said weighted = said("mix_strategy: interleave_under\ninterleave_probs: 0.7,0.3\n");
+  const ProgramOutput weighted =
+      said("mix_strategy: interleave_under\ninterleave_probs: 0.7,0.3\n");
   EXPECT_EQ(weighted.code, 0) << weighted.err;
   const config::RunConfig config = value_or_throw(recipes::config_of(weighted.out, "stdout"));
   ASSERT_EQ(config.data.mix.size(), 2u);
@@ -215,13 +217,13 @@ TEST(Import, LlamaFactorysInterleavedDataSetsAreSourcesOfAMix) {
       1);
   EXPECT_THAT(said("mix_strategy: interleave_over\ninterleave_probs: 0.5\n").err,
               HasSubstr("interleave_probs: expected a number above 0 for each of 2 data sets"));
-  const Said joined = said("mix_strategy: concat\ninterleave_probs: 0.7,0.3\n");
+  const ProgramOutput joined = said("mix_strategy: concat\ninterleave_probs: 0.7,0.3\n");
   EXPECT_TRUE(value_or_throw(recipes::config_of(joined.out, "stdout")).data.mix.empty());
   EXPECT_THAT(joined.err, HasSubstr("concat, which has no probabilities"));
 }
 
 TEST(Import, AMethodIsNeverGuessed) {
-  const Said other = run_program(
+  const ProgramOutput other = run_program(
       "import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=optimal_token_baseline "
       "actor_rollout_ref.model.path=M data.train_files=D");
   EXPECT_EQ(other.code, 2);
@@ -230,7 +232,7 @@ TEST(Import, AMethodIsNeverGuessed) {
 }
 
 TEST(Import, DefaultsOfAToolThatTheMethodExcludesAreOff) {
-  const Said said = run_program(
+  const ProgramOutput said = run_program(
       "import -- python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "
       "actor_rollout_ref.model.path=M data.train_files=D "
       "actor_rollout_ref.actor.policy_loss.loss_mode=cispo "
@@ -261,7 +263,7 @@ TEST(ImportOfAScript, IsBoundedWhateverItsVariablesSay) {
        "expected at most 64 variables within defaults of others"},
   };
   for (const auto& [script, error] : scripts) {
-    const Said said = import_of_script(script);
+    const ProgramOutput said = import_of_script(script);
     EXPECT_EQ(said.code, 2) << script.substr(0, 80);
     EXPECT_THAT(said.err, HasSubstr(error));
     EXPECT_LT(said.err.size(), 1000u);
@@ -273,19 +275,19 @@ TEST(ImportOfAScript, ReportsLongAndManySettingsInAFewLines) {
   for (const std::string& settings :
        {std::string("$A --learning_rate $A"), std::string("x --unheard_of $A $A"),
         cat("x ", repeated("--unheard_of $A ", 3)), cat("x ", repeated("y ", 100'000))}) {
-    const Said said = import_of_script(cat(large, script_command, settings));
+    const ProgramOutput said = import_of_script(cat(large, script_command, settings));
     EXPECT_LT(said.err.size(), 200'000u) << settings.substr(0, 80);
   }
   std::string many;
   for (int i = 0; i < 40'000; ++i) many += cat(" --unheard_of_", i, " 1");
-  const Said said = import_of_script(cat(script_command, "x", many));
+  const ProgramOutput said = import_of_script(cat(script_command, "x", many));
   EXPECT_EQ(said.code, 2) << said.err.substr(0, 1000);
   EXPECT_THAT(said.err, HasSubstr("... and 39600 more"));
   EXPECT_LT(said.err.size(), 200'000u);
 }
 
 TEST(ImportOfAScript, ReadsDefaultsWithinDefaults) {
-  const Said said = import_of_script(
+  const ProgramOutput said = import_of_script(
       cat("B=of-b\nunset A", script_command, "${A:-${B:-x}/${C:-y}} --save_path ${D:-${E:-z}}"));
   EXPECT_THAT(said.err, HasSubstr("model: of-b/y\n"));
   EXPECT_THAT(said.err, HasSubstr("output: z\n"));

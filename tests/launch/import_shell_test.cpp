@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <random>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/tools/migration/shell/run.h"
 #include "tests/launch/program.h"
 

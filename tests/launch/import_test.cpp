@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/config/paths.h"
 #include "launch/tools/migration/conversion.h"
 #include "tests/launch/imported.h"
@@ -32,7 +32,7 @@ TEST_P(PublishedExamples, BecomeRunFilesThatExplainAccepts) {
   const Imported got = import_of(cat(example(input), ' ', options));
   ASSERT_EQ(got.said.code, 0) << got.said.err;
   EXPECT_THAT(got.said.err, Not(HasSubstr("is not complete")));
-  const Said explained = run_program(
+  const ProgramOutput explained = run_program(
       cat("explain --config ", got.file, " --model ", data("models/stories260k/hf"), " --data ",
           data(rows),
           " --set eval.path=[] --set train.max_length=512 --set rollout.max_new_tokens=64"
@@ -118,11 +118,11 @@ TEST(Import, LlamaFactorysLoraRun) {
   EXPECT_EQ(config.train.max_length, 2048);
   EXPECT_EQ(name_of(config.train.schedule), "cosine");
   EXPECT_EQ(config.train.warmup_ratio, 0.1);
-  EXPECT_EQ(config.data.max_samples, 1000);
-  EXPECT_EQ(config.data.split, 0.1);
+  EXPECT_EQ(config.data.selection.first_rows, 1000);
+  EXPECT_EQ(config.data.selection.split, 0.1);
   EXPECT_EQ(config.parallel.timeout, 604800) << "ddp_timeout bounds the wait for other ranks";
   EXPECT_EQ(config.train.timeout, config::RunConfig().train.timeout);
-  EXPECT_EQ(config.data.path, (std::vector<std::string>{"identity", "alpaca_en_demo"}));
+  EXPECT_EQ(config.data.paths, (std::vector<std::string>{"identity", "alpaca_en_demo"}));
   EXPECT_THAT(got.said.err, HasSubstr("identity, alpaca_en_demo are no files here"));
 }
 
@@ -184,14 +184,14 @@ TEST(Import, AScriptsArgumentsAreNamedAndItsHomeIsATilde) {
   EXPECT_EQ(config_in(import_of(example("verl_sft.sh") + " 8 out/gemma").file).output, "out/gemma");
   const Imported got = import_of(example("verl_sft.sh") + " --env save_path=there");
   EXPECT_EQ(got.said.code, 0) << got.said.err;
-  const Said unknown = run_program(cat("import ", example("verl_sft.sh")));
+  const ProgramOutput unknown = run_program(cat("import ", example("verl_sft.sh")));
   EXPECT_EQ(unknown.code, 3);
   EXPECT_THAT(unknown.err,
               HasSubstr("could not be evaluated: trainer.default_local_dir (depends on the "
                         "script's argument 2 (line 4)); give"));
   EXPECT_TRUE(unknown.err.ends_with("write the key into the run file\n"));
   const config::RunConfig config = config_in(got.file);
-  EXPECT_EQ(config.data.path.at(0),
+  EXPECT_EQ(config.data.paths.at(0),
             value_or_throw(config::expand_home("a", "~/data/gsm8k/train.parquet")));
   EXPECT_EQ(config.data.columns.at("prompt"), "extra_info.question");
   EXPECT_EQ(config.data.columns.at("completion"), "extra_info.answer");
@@ -212,7 +212,7 @@ TEST(Import, WeightsBelongToTheFunctionsThatBecameRules) {
 TEST(Import, OpenRlhfsLabelKeyDependsOnTheMethod) {
   EXPECT_EQ(config_in(import_of(example("openrlhf_kto.sh")).file).data.columns.at("label"),
             "score");
-  const Said prm = run_program(
+  const ProgramOutput prm = run_program(
       "import -- openrlhf.cli.train_prm --pretrain M --dataset D --save_path O --input_key text "
       "--label_key marks --reward_tokens + -");
   const config::RunConfig config = value_or_throw(recipes::config_of(prm.out, "stdout"));
@@ -221,7 +221,7 @@ TEST(Import, OpenRlhfsLabelKeyDependsOnTheMethod) {
 }
 
 TEST(Import, OpenRlhfsNormalizedRewardModel) {
-  const Said said = run_program(
+  const ProgramOutput said = run_program(
       "import -- openrlhf.cli.train_ppo_ray --pretrain M --prompt_data D --save_path O "
       "--normalize_reward --reward_pretrain R");
   const config::RunConfig config = value_or_throw(recipes::config_of(said.out, "stdout"));
@@ -231,7 +231,7 @@ TEST(Import, OpenRlhfsNormalizedRewardModel) {
 }
 
 TEST(Import, OpenRlhfsCommandLineBehindALauncher) {
-  const Said said = run_program(
+  const ProgramOutput said = run_program(
       "import -- deepspeed --num_gpus 8 --module openrlhf.cli.train_rm --pretrain M "
       "--train_batch_size 64 --learning_rate 9e-6 --max_epochs 2 --loss logexp --adam_betas 0.9 "
       "0.99 --zero_stage 3 --save_path O --dataset D");
@@ -240,7 +240,7 @@ TEST(Import, OpenRlhfsCommandLineBehindALauncher) {
   EXPECT_EQ(config.algorithm, "orm");
   EXPECT_EQ(config.train.batch_size, 64);
   EXPECT_EQ(config.train.epochs, 2);
-  EXPECT_EQ(config.train.betas, (std::array<double, 2>{0.9, 0.99}));
+  EXPECT_EQ(config.train.optimizer.betas, (std::array<double, 2>{0.9, 0.99}));
   EXPECT_EQ(name_of(config.orm.loss.kind), "log_exp");
   EXPECT_THAT(said.err, AllOf(HasSubstr("zero_stage 3"), HasSubstr("deepspeed --num_gpus 8")));
 }
@@ -270,7 +270,7 @@ TEST(Import, MindSpeedsPretraining) {
   const config::RunConfig config = config_in(got.file);
   EXPECT_EQ(config.algorithm, "pretrain");
   ASSERT_EQ(config.data.mix.size(), 2u);
-  EXPECT_THAT(config.data.mix[1].path, ElementsAre("./dataset/code_text_document"));
+  EXPECT_THAT(config.data.mix[1].paths, ElementsAre("./dataset/code_text_document"));
   EXPECT_EQ(config.data.mix[1].weight, 0.7);
   EXPECT_EQ(config.pretrain.split, "100,0,0");
   EXPECT_TRUE(config.pretrain.reset_documents);
@@ -284,7 +284,7 @@ TEST(Import, MindSpeedsPretraining) {
   EXPECT_EQ(config.train.steps, 2000);
   EXPECT_EQ(config.train.max_length, 4096);
   EXPECT_EQ(config.parallel.zero, 1);
-  EXPECT_EQ(config.train.betas, (std::array<double, 2>{0.9, 0.95}));
+  EXPECT_EQ(config.train.optimizer.betas, (std::array<double, 2>{0.9, 0.95}));
 }
 
 TEST(Import, MindSpeedRlsVerifiersAreRules) {
@@ -292,7 +292,7 @@ TEST(Import, MindSpeedRlsVerifiersAreRules) {
   EXPECT_EQ(config.grpo.minibatches, 2);
   EXPECT_EQ(config.train.batch_size, 32);
   EXPECT_EQ(config.model, "./Qwen2.5-7B");
-  EXPECT_EQ(config.train.betas, (std::array<double, 2>{0.9, 0.95}));
+  EXPECT_EQ(config.train.optimizer.betas, (std::array<double, 2>{0.9, 0.95}));
   ASSERT_EQ(config.reward.size(), 2u);
   EXPECT_EQ(config.reward[0].rule, "boxed");
   EXPECT_EQ(config.reward[1].weight, 0.5);
@@ -300,7 +300,7 @@ TEST(Import, MindSpeedRlsVerifiersAreRules) {
 
 TEST(Import, PythonRewardFunctionsAreRules) {
   const auto reward_of = [](const std::string& words) {
-    const Said said = run_program("import " + words);
+    const ProgramOutput said = run_program("import " + words);
     EXPECT_EQ(said.code, 0) << said.err;
     EXPECT_THAT(said.err, HasSubstr("is no file here"));
     const config::RunConfig config = value_or_throw(recipes::config_of(said.out, "stdout"));
@@ -361,7 +361,7 @@ TEST(Import, NumbersThatMeanNothingAreRefusedByName) {
         file, cat("stage: sft\nmodel_name_or_path: M\ndataset: D\noutput_dir: O\n"
                   "template: qwen\n",
                   settings)));
-    const Said said = run_program("import --devices 1 " + file);
+    const ProgramOutput said = run_program("import --devices 1 " + file);
     EXPECT_EQ(said.code, 2) << settings << said.out;
     EXPECT_EQ(said.out, "") << settings;
     return said.err;
@@ -408,7 +408,7 @@ TEST(Import, NumbersInAnotherNotationAreUsedOrNamed) {
         words);
   };
   const std::string filter = "algorithm.rollout_correction.rollout_rs_threshold=";
-  const Said used = verl(
+  const ProgramOutput used = verl(
       "actor_rollout_ref.actor.optim.betas=\"'[0.9,0.95]'\" "
       "actor_rollout_ref.actor.optim.lr=+2e-6 trainer.total_training_steps=1_500 "
       "algorithm.rollout_correction.rollout_is_threshold=0.5_4.0 " +
@@ -418,14 +418,14 @@ TEST(Import, NumbersInAnotherNotationAreUsedOrNamed) {
                            "filter_high: 1.6 ", "correction_low: 0.5 ", "correction_high: 4 "})
     EXPECT_THAT(used.out, HasSubstr(line));
 
-  const Said several = verl(filter + "0.6_1.6,2.5");
+  const ProgramOutput several = verl(filter + "0.6_1.6,2.5");
   EXPECT_EQ(several.code, 2);
   EXPECT_THAT(several.out, Not(HasSubstr("filter_high")));
   EXPECT_THAT(several.err, HasSubstr("Not converted, as a value could not be used: "
                                      "algorithm.rollout_correction.rollout_rs_threshold (expected "
                                      "HIGH or LOW_HIGH"));
   for (const char* lr : {"1e-5,1e-6", "'[1e-5,1e-6]'", "1e-5_1e-6", "1e-5:2e-5", "_1", "1__0"}) {
-    const Said said = verl(cat("actor_rollout_ref.actor.optim.lr=", lr));
+    const ProgramOutput said = verl(cat("actor_rollout_ref.actor.optim.lr=", lr));
     EXPECT_EQ(said.code, 2) << lr;
     EXPECT_THAT(said.err,
                 HasSubstr("a value could not be used: actor_rollout_ref.actor.optim.lr ("))
@@ -437,13 +437,13 @@ TEST(Import, NumbersInAnotherNotationAreUsedOrNamed) {
 TEST(Import, AsksForTheToolAndTheMethodWhereTheyAreNotSaid) {
   const std::string file = scratch_folder() + "/short.yaml";
   ASSERT_TRUE(write_file_durably(file, "output_dir: out\nlearning_rate: 1e-5\n"));
-  const Said either = run_program("import " + file);
+  const ProgramOutput either = run_program("import " + file);
   EXPECT_EQ(either.code, 2);
   EXPECT_THAT(either.err, HasSubstr("could be of trl or llama-factory; give --tool"));
-  const Said method = run_program(cat("import ", file, " --tool trl"));
+  const ProgramOutput method = run_program(cat("import ", file, " --tool trl"));
   EXPECT_EQ(method.code, 2);
   EXPECT_THAT(method.err, HasSubstr("do not say the method; add --algorithm"));
-  const Said incomplete = run_program(cat("import ", file, " --tool trl --algorithm sft"));
+  const ProgramOutput incomplete = run_program(cat("import ", file, " --tool trl --algorithm sft"));
   EXPECT_EQ(incomplete.code, 2) << "no model and no data";
   EXPECT_THAT(incomplete.out, HasSubstr("learning_rate: 1e-5"));
   EXPECT_THAT(incomplete.err, HasSubstr("The run file is not complete: "));
@@ -453,7 +453,7 @@ TEST(Import, AsksForTheToolAndTheMethodWhereTheyAreNotSaid) {
 TEST(Import, ASettingThatNobodyKnowsIsReported) {
   const std::string file = scratch_folder() + "/odd.yaml";
   ASSERT_TRUE(write_file_durably(file, "stage: sft\ntemplate: qwen\nmy_own_flag: 3\n"));
-  const Said said = run_program("import " + file);
+  const ProgramOutput said = run_program("import " + file);
   EXPECT_THAT(said.err, AllOf(HasSubstr("Not known of LLaMA-Factory"), HasSubstr("my_own_flag 3")));
 }
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/resolve.h"
 #include "tests/launch/program.h"
 
@@ -15,7 +15,7 @@ inline std::string example(const std::string& name) {
 }
 
 struct Imported {
-  Said said;
+  ProgramOutput said;
   std::string file;  ///< the run file
 };
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "tests/launch/program.h"
 
@@ -285,15 +285,15 @@ const Case cases[] = {
 
 class InfoTest : public testing::TestWithParam<Case> {};
 
-TEST_P(InfoTest, SaysWhatItIs) {
+TEST_P(InfoTest, StatesWhatItIs) {
   const std::string folder = scratch_folder() + "/it";
   std::filesystem::create_directory(folder);
   const std::string path = GetParam().make(folder);
-  const Said said = run_program("info " + path);
+  const ProgramOutput said = run_program("info " + path);
   EXPECT_EQ(said.code, GetParam().code) << said.out << said.err;
   for (const std::string& words : GetParam().says) EXPECT_THAT(said.out, HasSubstr(words));
   EXPECT_THAT(said.out, HasSubstr(GetParam().code == 0 ? "usable: yes" : "usable: no"));
-  const Said machine = run_program("info --json " + path);
+  const ProgramOutput machine = run_program("info --json " + path);
   EXPECT_EQ(machine.code, GetParam().code);
   const auto lines = json_lines(machine.out);
   ASSERT_EQ(lines.size(), 1U);
@@ -304,10 +304,10 @@ TEST_P(InfoTest, SaysWhatItIs) {
 INSTANTIATE_TEST_SUITE_P(Things, InfoTest, testing::ValuesIn(cases),
                          [](const auto& each) { return std::string(each.param.name); });
 
-TEST(Info, IsToldTheColumnsOfATableWithoutAHeader) {
+TEST(Info, GetsTheColumnsOfATableWithoutAHeader) {
   const std::string path = scratch_folder() + "/rows.csv";
   write(path, "2+2=,4\n3+3=,6\n");
-  const Said said = run_program("info " + path + " --column-names prompt,response");
+  const ProgramOutput said = run_program("info " + path + " --column-names prompt,response");
   EXPECT_EQ(said.code, 0) << said.out << said.err;
   for (const char* words : {"columns: \"prompt\", \"response\"", "2 rows", "for sft: "})
     EXPECT_THAT(said.out, HasSubstr(words));
@@ -315,7 +315,8 @@ TEST(Info, IsToldTheColumnsOfATableWithoutAHeader) {
 }
 
 TEST(Info, ListsTheDenseModelsAndWhatLoadsThem) {
-  const Said text = run_program("info --models"), machine = run_program("info --models --json");
+  const ProgramOutput text = run_program("info --models"),
+                      machine = run_program("info --models --json");
   EXPECT_EQ(text.code, 0);
   EXPECT_THAT(text.out, HasSubstr("Baichuan2"));
   const Json rows = json_lines(machine.out).at(0);
@@ -334,7 +335,7 @@ TEST(Info, CallsThePublishedConfigOfEveryDenseModelUsable) {
   for (const Json& row : rows.array()) {
     read.push_back(row.find("model")->string());
     ASSERT_TRUE(write_file_durably(path, row.find("config")->dump()));
-    const Said said = run_program("info " + path);
+    const ProgramOutput said = run_program("info " + path);
     EXPECT_EQ(said.code, 0) << read.back() << ": " << said.out;
     EXPECT_THAT(said.out, HasSubstr("usable: yes"));
   }
@@ -346,7 +347,7 @@ TEST(Info, CallsThePublishedConfigOfEveryDenseModelUsable) {
 }
 
 TEST(InfoJson, HasTheSizesOfAModel) {
-  const Said said = run_program("info --json " + data(stories));
+  const ProgramOutput said = run_program("info --json " + data(stories));
   const Json all = json_lines(said.out).at(0);
   const Json& model = all.find("things")->array().at(0);
   EXPECT_EQ(model.find("kind")->string(), "model");

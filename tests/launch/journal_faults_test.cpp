@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <map>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/journal/line_tail.h"
 #include "launch/journal/run_journal.h"
 #include "launch/journal/timeline.h"

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/journal/events_file.h"
 #include "launch/journal/metrics_file.h"
@@ -94,7 +94,7 @@ TEST(Events, RecordsAreTensorboardsBytes) {
 std::string written(bool terminal, double seconds_a_step) {
   std::FILE* file = std::tmpfile();
   double now = 0;
-  journal::Progress progress(file, {.terminal = terminal, .columns = [] { return 40; }},
+  journal::Progress progress(file, {.terminal = terminal, .columns = [] { return 40; }}, 1,
                              [&] { return now; });
   progress.begin(100, 0);
   for (std::int64_t step = 1; step <= 100; ++step) {

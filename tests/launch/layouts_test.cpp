@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::layouts_test {
@@ -44,7 +44,7 @@ std::optional<std::vector<Json>> shown(const Json& layout, const std::string& fo
           " --output ", folder, "/x --set rollout.max_new_tokens=64 --set chat_template=",
           data("chat_templates/qwen2.5-training.jinja"));
   for (const Json& set : layout.find("set")->array()) command += cat(" --set '", set.string(), "'");
-  const Said said = run_program(command);
+  const ProgramOutput said = run_program(command);
   if (file && said.err.find("cmake/fetch_arrow.sh") != said.err.npos) return std::nullopt;
   EXPECT_EQ(said.code, 0) << name << ": " << said.err;
   return json_lines(said.out);

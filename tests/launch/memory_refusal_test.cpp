@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/program.h"
 #include "tests/support/sanitized.h"
 
@@ -42,7 +42,7 @@ class MemoryRefusal : public testing::Test {
     ASSERT_TRUE(write_file_durably(path, text));
   }
   /// Below a limit of the address space in KiB.
-  Said run(const char* kibibytes, const std::string& arguments) const {
+  ProgramOutput run(const char* kibibytes, const std::string& arguments) const {
     const std::string command =
         cat("bash -c \"ulimit -v ", kibibytes, "; exec '" TROUPE_PROGRAM "' ", arguments, "\" >",
             folder_, "/out 2>", folder_, "/err");
@@ -62,7 +62,7 @@ class MemoryRefusal : public testing::Test {
 constexpr const char* four_gib = "4194304";
 
 TEST_F(MemoryRefusal, NamesTheLimitAndWhatFits) {
-  const Said train = run(four_gib, "train " + arguments(model_));
+  const ProgramOutput train = run(four_gib, "train " + arguments(model_));
   EXPECT_EQ(train.code, 10) << train.err;
   EXPECT_THAT(train.err, AllOf(HasSubstr("weights, gradients and optimizer state need 6.5 GiB"),
                                HasSubstr("the limit of the address space (ulimit -v)"),
@@ -70,16 +70,16 @@ TEST_F(MemoryRefusal, NamesTheLimitAndWhatFits) {
                                HasSubstr("parallel.tp = 2 over 2 hosts (3.3 GiB on each)"),
                                HasSubstr("parallel.pp = 2 over 2 hosts")));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/run")) << "nothing was begun";
-  const Said explain = run(four_gib, "explain " + arguments(model_));
+  const ProgramOutput explain = run(four_gib, "explain " + arguments(model_));
   EXPECT_EQ(explain.code, 10);
   EXPECT_THAT(explain.out, ContainsRegex("moments +3.3 GiB"));
   EXPECT_THAT(explain.err, HasSubstr("What would fit: "));
-  const Said dry = run(four_gib, "train --dry-run " + arguments(model_));
+  const ProgramOutput dry = run(four_gib, "train --dry-run " + arguments(model_));
   EXPECT_EQ(dry.code, 10);
 }
 
 TEST_F(MemoryRefusal, IsGoneWithASettingThatItNames) {
-  const Said explain = run(
+  const ProgramOutput explain = run(
       four_gib, "explain " + arguments(model_,
                                        "--set train.weights=bf16 --set train.gradients=bf16 --set "
                                        "train.moments=bf16"));
@@ -88,7 +88,7 @@ TEST_F(MemoryRefusal, IsGoneWithASettingThatItNames) {
 
 TEST_F(MemoryRefusal, OfAClusterCountsItsGroups) {
   write(folder_ + "/cluster.yaml", "groups: [{role: policy}]\n");
-  const Said launch = run(
+  const ProgramOutput launch = run(
       four_gib, cat("launch --cluster ", folder_, "/cluster.yaml -- train ", arguments(model_)));
   EXPECT_EQ(launch.code, 10) << launch.err;
   EXPECT_THAT(launch.err, HasSubstr("This is a process of policy"));
@@ -99,14 +99,14 @@ TEST_F(MemoryRefusal, OfAClusterCountsItsGroups) {
 TEST_F(MemoryRefusal, IsAWarningWhereOnlyActivationsMayNotFit) {
   const std::string small =
       arguments(data("models/stories260k/hf"), "--set train.micro_batch_tokens=1000000");
-  const Said train = run(four_gib, "train " + small);
+  const ProgramOutput train = run(four_gib, "train " + small);
   EXPECT_EQ(train.code, 0) << train.err;
   EXPECT_THAT(train.err, AllOf(HasSubstr("with activations and caches the run may need"),
                                HasSubstr("lower train.micro_batch_tokens (1000000)")));
-  const Said explain = run(four_gib, "explain " + small);
+  const ProgramOutput explain = run(four_gib, "explain " + small);
   EXPECT_EQ(explain.code, 0);
   EXPECT_THAT(explain.out, HasSubstr("Warning: memory: with activations and caches"));
-  const Said enough = run(four_gib, "explain " + arguments(data("models/stories260k/hf")));
+  const ProgramOutput enough = run(four_gib, "explain " + arguments(data("models/stories260k/hf")));
   EXPECT_THAT(enough.out, Not(HasSubstr("Warning: memory")));
 }
 

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/resolve.h"
+#include "launch/tools/migration/converters.h"
+#include "launch/tools/tables/flag_classes.h"
 #include "launch/tools/tables/page.h"
 #include "tests/launch/program.h"
 
@@ -17,6 +20,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+namespace migration = tools::migration;
 
 /// A name that a pattern means.
 std::string example_of(std::string_view pattern) {
@@ -122,6 +126,51 @@ TEST(ToolTables, EveryKeyAndValueOfOursIsValid) {
         }
       }
     }
+}
+
+TEST(ToolTables, EveryConverterExists) {
+  std::size_t converters = 0;
+  const migration::ForeignRun run;
+  for (const tools::tables::Tool tool : tools::tables::all_tools)
+    for (const tools::tables::ToolKey& row : tools::tables::keys_of(tool)) {
+      if (row.converter.empty()) continue;
+      migration::ImportSettings settings(tool, run);
+      for (const std::string& algorithm : recipes::algorithm_names()) {
+        settings.begin(algorithm, std::string(recipes::find_recipe(algorithm)->name));
+        if (!settings.targets(row).empty()) break;
+      }
+      try {  // a Bug ends the test
+        migration::convert_value(settings, row, migration::scalar_node("1"));
+      } catch (const Failure&) {  // 1 is no value of this setting
+      }
+      ++converters;
+    }
+  EXPECT_GT(converters, 100u);
+}
+
+TEST(ToolTables, EveryFlagOfMegatronHasAKeyAReasonOrARow) {
+  std::set<std::string> seen;
+  for (const tools::tables::MegatronFlag& flag : tools::tables::megatron_flags()) {
+    using enum tools::tables::FlagRule;
+    EXPECT_TRUE(seen.insert(tools::tables::normal_name(flag.name)).second) << flag.name;
+    EXPECT_EQ(flag.count.find_first_not_of("0123+*"), flag.count.npos) << flag.name;
+    EXPECT_EQ(flag.argument.empty(),
+              flag.rule == import || flag.rule == so || flag.rule == none || flag.rule == no)
+        << flag.name;
+    if (flag.rule == so || flag.rule == none || flag.rule == no || flag.rule == only) {
+      EXPECT_NE(flag.remark, "") << flag.name;
+    }
+    if (flag.rule == import) {
+      EXPECT_FALSE(tools::tables::find_rows(tools::tables::Tool::mindspeed,
+                                            tools::tables::normal_name(flag.name))
+                       .empty())
+          << flag.name;
+    }
+    if (tools::tables::program_of(flag).empty() && (flag.rule == key || flag.rule == program)) {
+      EXPECT_NE(config::find_field(flag.argument), nullptr) << flag.name;
+    }
+  }
+  EXPECT_EQ(seen.size(), 558u);
 }
 
 struct Asked {

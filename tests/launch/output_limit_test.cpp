@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/cluster/process_log.h"
 #include "tests/launch/program.h"
 

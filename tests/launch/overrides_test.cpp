@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {
@@ -30,7 +30,7 @@ class Overrides : public testing::Test {
   }
 
   static std::string out(const std::string& arguments, const std::string& input = line) {
-    const Said said = run_program(arguments, input);
+    const ProgramOutput said = run_program(arguments, input);
     EXPECT_EQ(said.code, 0) << said.err;
     return said.out;
   }
@@ -71,16 +71,16 @@ TEST_F(Overrides, AreTheModelWhoseFileHasThem) {
 }
 
 TEST_F(Overrides, ThatCannotBeAreRefused) {
-  const Said shape =
+  const ProgramOutput shape =
       run_program("logprobs --model " + original_ + " model_overrides.hidden_size=8");
   EXPECT_EQ(shape.code, 2);
   EXPECT_THAT(shape.err, HasSubstr("in the files it has"));
-  const Said unknown =
+  const ProgramOutput unknown =
       run_program("logprobs --model " + original_ + " model_overrides.rope_teta=8");
   EXPECT_THAT(unknown.err, HasSubstr("did you mean rope_theta?"));
   EXPECT_THAT(run_program("logprobs --model-overrides theta --model " + original_).err,
               HasSubstr("expected KEY=VALUE"));
-  const Said info = run_program(cat("info ", original_, " model_overrides.vocab_size=8"));
+  const ProgramOutput info = run_program(cat("info ", original_, " model_overrides.vocab_size=8"));
   EXPECT_NE(info.code, 0);
   EXPECT_THAT(info.out + info.err, HasSubstr("vocab_size"));
   EXPECT_EQ(run_program(cat("info ", original_, words)).code, 0);
@@ -118,7 +118,7 @@ TEST_F(Overrides, OfARunAreInItsCheckpoints) {
         << file;
   EXPECT_THAT(value_or_throw(read_file(root_ + "/b/config.yaml")),
               HasSubstr("model_overrides: {rope_theta: 500"));
-  const Said other =
+  const ProgramOutput other =
       run_program(train(original_, "b", "train.steps=4 model_overrides.rope_theta=400"));
   EXPECT_NE(other.code, 0);
   EXPECT_THAT(other.err, HasSubstr("model_overrides"));

@@ -7,7 +7,7 @@
 #include <memory>
 #include <sstream>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
@@ -28,7 +28,7 @@ std::vector<std::string> lines(const std::string& text) {
 }
 
 TEST(Pages, VersionNamesCommitInstructionSetMpiAndArrow) {
-  const Said said = run_program("--version");
+  const ProgramOutput said = run_program("--version");
   const auto found = lines(said.out);
   ASSERT_THAT(found, SizeIs(4));
   EXPECT_THAT(found[0], StartsWith("troupe 0."));
@@ -39,7 +39,7 @@ TEST(Pages, VersionNamesCommitInstructionSetMpiAndArrow) {
 
 TEST(Pages, CompletionKnowsEverySettingAndAlgorithm) {
   for (const std::string shell : {"bash", "zsh", "fish"}) {
-    const Said said = run_program("completion " + shell);
+    const ProgramOutput said = run_program("completion " + shell);
     ASSERT_EQ(said.code, 0) << said.err;
     const auto offers = [&](const std::string& word) {
       return said.out.find(word) != std::string::npos;
@@ -75,10 +75,10 @@ TEST(Pages, BashCompletesCommandsOptionsAndValues) {
 }
 
 TEST(Pages, EachCommandHasAManPageWithItsOptions) {
-  const Said list = run_program("man --list");
+  const ProgramOutput list = run_program("man --list");
   ASSERT_THAT(lines(list.out), testing::Contains("train"));
   for (const auto& name : lines(list.out)) {
-    const Said page = run_program("man " + name);
+    const ProgramOutput page = run_program("man " + name);
     ASSERT_EQ(page.code, 0) << name;
     for (const char* section : {".TH TROUPE", ".SH NAME", ".SH SYNOPSIS", ".SH OPTIONS"})
       EXPECT_THAT(page.out, HasSubstr(section)) << name;

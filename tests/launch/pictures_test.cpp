@@ -5,8 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/journal/plot.h"
 #include "launch/journal/svg.h"
 #include "launch/journal/timeline.h"

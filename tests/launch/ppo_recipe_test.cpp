@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/ppo.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/resolve.h"

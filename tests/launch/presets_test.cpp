@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/resolve.h"
 #include "launch/recipes/reward_model.h"
@@ -119,7 +119,7 @@ TEST(Presets, NoNameStandsForTwoAlgorithms) {
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
 }
 
-TEST(Presets, AnUnknownAlgorithmIsToldTheNearestKnownOne) {
+TEST(Presets, AnUnknownAlgorithmGetsTheNearestKnownOne) {
   const auto got = with("gropo");
   ASSERT_FALSE(got);
   EXPECT_THAT(got.error().what, HasSubstr("did you mean grpo?"));

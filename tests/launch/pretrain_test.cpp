@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "algorithms/batch_rampup.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/pretraining_batches.h"
 #include "launch/recipes/resolve.h"
 #include "tests/launch/program.h"
@@ -59,12 +59,12 @@ class Pretraining : public ::testing::Test {
   void SetUp() override {
     fs::copy(data("models/stories260k/hf"), folder_ + "/model", fs::copy_options::recursive);
     fs::remove(folder_ + "/model/model.safetensors");
-    const Said said = run_program(cat(
+    const ProgramOutput said = run_program(cat(
         "preprocess --input ", data("datasets/pretrain/wiki_demo_head.txt"), " --output-prefix ",
         folder_, "/wiki --tokenizer-name-or-path ", folder_, "/model --append-eod"));
     ASSERT_EQ(said.code, 0) << said.err;
   }
-  Said train(const std::string& output, const std::string& more) const {
+  ProgramOutput train(const std::string& output, const std::string& more) const {
     return run_program(cat("train --algorithm pretrain --model ", folder_, "/model --output ",
                            folder_, "/", output,
                            " --set train.batch_size=4 --set train.max_length=32 --set "
@@ -86,7 +86,7 @@ class Pretraining : public ::testing::Test {
 };
 
 TEST_F(Pretraining, LearnsFromRandomWeights) {
-  const Said said = train("run", over_tokens(8));
+  const ProgramOutput said = train("run", over_tokens(8));
   ASSERT_EQ(said.code, 0) << said.err;
   const auto lines = metrics("run");
   ASSERT_EQ(lines.size(), 8u);
@@ -103,7 +103,7 @@ TEST_F(Pretraining, ContinuesWithTheSameBits) {
   ASSERT_EQ(train("parts", cat(over_tokens(6), "--set train.save_every=3")).code, 0);
   fs::remove_all(folder_ + "/parts/checkpoint-6");
   fs::remove(folder_ + "/parts/latest");
-  const Said said = train("parts", cat(over_tokens(6), "--set train.save_every=3"));
+  const ProgramOutput said = train("parts", cat(over_tokens(6), "--set train.save_every=3"));
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.err, HasSubstr("resuming from"));
   EXPECT_TRUE(weights("whole", 6) == weights("parts", 6));
@@ -132,7 +132,7 @@ TEST_F(Pretraining, BatchesGrow) {
 }
 
 TEST_F(Pretraining, ReadsTextWithoutPreprocessing) {
-  const Said said =
+  const ProgramOutput said =
       train("run", cat("--data ", data("datasets/pretrain/tinystories_train_head.txt"),
                        " --set data.split=0.2 --set train.steps=3"));
   ASSERT_EQ(said.code, 0) << said.err;
@@ -140,9 +140,9 @@ TEST_F(Pretraining, ReadsTextWithoutPreprocessing) {
 }
 
 TEST_F(Pretraining, PrintsMegatronsLogLines) {
-  const Said said = train("run", cat(over_tokens(4),
-                                     "--set train.log_style=megatron --set "
-                                     "train.log_every=2"));
+  const ProgramOutput said = train("run", cat(over_tokens(4),
+                                              "--set train.log_style=megatron --set "
+                                              "train.log_every=2"));
   ASSERT_EQ(said.code, 0) << said.err;
   const std::string number = R"([0-9.]+)", scientific = R"([0-9]\.[0-9]{6}E[+-][0-9]{2})";
   EXPECT_THAT(
@@ -183,7 +183,7 @@ TEST_F(Pretraining, WorksAsItsPageSays) {
 }
 
 TEST_F(Pretraining, RefusesContradictions) {
-  Said said = train("run", cat("--data ", folder_, "/wiki_text_document"));
+  ProgramOutput said = train("run", cat("--data ", folder_, "/wiki_text_document"));
   EXPECT_EQ(said.code, 2);
   EXPECT_THAT(said.err, HasSubstr("give the length of the run: --steps N"));
   said = train("run", cat(over_tokens(2), "--set lora.rank=4"));
@@ -198,7 +198,7 @@ TEST_F(Pretraining, RefusesTokensOfAnotherTokenizer) {
   Json config = value_or_throw(read_json(path));
   config.set("vocab_size", 300);
   value_or_throw(write_file_durably(path, config.dump()));
-  const Said said = train("run", over_tokens(2));
+  const ProgramOutput said = train("run", over_tokens(2));
   EXPECT_NE(said.code, 0);
   EXPECT_THAT(said.err, HasSubstr("expected one below 300"));
 }

@@ -4,9 +4,9 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "launch/commands/explain/data_preview.h"
 #include "launch/commands/explain/example_text.h"
 #include "launch/commands/explain/preview_text.h"
@@ -27,8 +27,8 @@ class Preview : public testing::Test {
     EXPECT_TRUE(write_file_durably(cat(folder_, '/', name), text));
     return cat(folder_, '/', name);
   }
-  Said explain(const std::string& algorithm, const std::string& rows,
-               const std::string& more = "") const {
+  ProgramOutput explain(const std::string& algorithm, const std::string& rows,
+                        const std::string& more = "") const {
     return run_program(cat(
         "explain --algorithm ", algorithm, " --set model=", data("models/stories260k/hf"),
         " --set data.path=", rows, " --set output=", folder_, "/out --set train.threads=1 ", more));
@@ -42,7 +42,7 @@ TEST_F(Preview, ShowsRowsLengthsStepsAndAnExample) {
     rows += cat("{\"prompt\":\"Tell me ", i, "\",\"completion\":\" ",
                 std::string(i % 7 * 5 + 1, 'x'), "\"}\n");
   rows += cat("{\"prompt\":\"", std::string(300, 'y'), "\",\"completion\":\"z\"}\n");
-  const Said said =
+  const ProgramOutput said =
       explain("sft", write("rows.jsonl", rows),
               "--set train.max_length=64 --set train.batch_size=4 --set train.epochs=1.5");
   ASSERT_EQ(said.code, 0) << said.err;
@@ -64,7 +64,7 @@ TEST_F(Preview, LinesFitIntoEightyColumns) {
   for (int i = 0; i < 200; ++i)
     rows += cat("{\"prompt\":\"Tell me of ", i, "\",\"completion\":\"", std::string(i % 90, 'x'),
                 " é 字\"}\n");
-  const Said said = explain("sft", write("rows.jsonl", rows));
+  const ProgramOutput said = explain("sft", write("rows.jsonl", rows));
   ASSERT_EQ(said.code, 0) << said.err;
   const auto begin = said.out.find("\nData\n");
   ASSERT_NE(begin, std::string::npos);
@@ -79,10 +79,10 @@ TEST_F(Preview, LinesFitIntoEightyColumns) {
 TEST_F(Preview, StatesWhatOverlapsAndTheVersionsThatAreKept) {
   const auto prompts = write("prompts.jsonl", "{\"prompt\":\"q\",\"answer\":\"7\"}\n");
   const std::string reward = "--set reward=exact_match ";
-  const Said off = explain("grpo", prompts, reward);
+  const ProgramOutput off = explain("grpo", prompts, reward);
   EXPECT_THAT(off.out, HasSubstr("none: async.mode is off"));
   EXPECT_THAT(off.out, Not(HasSubstr("versions of the weights")));
-  const Said on =
+  const ProgramOutput on =
       explain("grpo", prompts,
               reward + "--set async.mode=pinned --set async.eta=2 --set rollout.threads=1");
   EXPECT_THAT(on.out, ContainsRegex("3 versions of the weights to sample with +3.0 MiB"))
@@ -100,7 +100,7 @@ TEST_F(Preview, ReadsTheRowsOfEveryMethod) {
   const auto pairs =
       write("pairs.jsonl", "{\"prompt\":\"q\",\"chosen\":\" good\",\"rejected\":\" bad\"}\n");
   for (const char* algorithm : {"dpo", "simpo", "cpo", "orpo", "orm"}) {
-    const Said said = explain(algorithm, pairs);
+    const ProgramOutput said = explain(algorithm, pairs);
     EXPECT_EQ(said.code, 0) << said.err;
     EXPECT_THAT(said.out, AllOf(ContainsRegex("rows +1, 1 used"), HasSubstr("chosen (7 tokens):"),
                                 HasSubstr("rejected (")))
@@ -126,11 +126,11 @@ TEST_F(Preview, ReadsTheRowsOfEveryMethod) {
 
 TEST_F(Preview, WhatTrainWouldRefuseIsRefusedWithTheSameCode) {
   const auto sft = write("sft.jsonl", "{\"prompt\":\"q\",\"completion\":\"a\"}\n");
-  const Said pairs = explain("dpo", sft);
+  const ProgramOutput pairs = explain("dpo", sft);
   EXPECT_EQ(pairs.code, 3);
   EXPECT_THAT(pairs.out, HasSubstr("sft.jsonl:1: the row's columns fit no known layout"));
   const auto prompts = write("prompts.jsonl", "{\"prompt\":\"q\"}\n");
-  const Said answer =
+  const ProgramOutput answer =
       explain("grpo", prompts, "--set reward=exact_match --set rollout.max_new_tokens=8");
   EXPECT_EQ(answer.code, 3);
   EXPECT_THAT(answer.out,
@@ -148,13 +148,13 @@ TEST_F(Preview, TheWarmupThatIsLongerThanTheRunIsNamed) {
 }
 
 TEST_F(Preview, NoDataIsReadOnRequest) {
-  const Said said = explain("dpo", write("rows.jsonl", "no rows"), "--no-data");
+  const ProgramOutput said = explain("dpo", write("rows.jsonl", "no rows"), "--no-data");
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.out, Not(HasSubstr("\nData\n")));
 }
 
 TEST_F(Preview, ControlCharactersAreEscaped) {
-  const Said said =
+  const ProgramOutput said =
       explain("sft", write("rows.jsonl", "{\"text\":\"a\\u001b[31mb\\nc\\u202ed\"}\n"));
   EXPECT_THAT(said.out,
               AllOf(HasSubstr("\\x1b[31mb\\n\n  c\\xe2\\x80\\xaed"), Not(HasSubstr("\x1b"))));

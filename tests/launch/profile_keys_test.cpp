@@ -32,7 +32,8 @@ TEST(ProfileKeys, WhatMakesNoSenseIsRefusedInWords) {
   EXPECT_THAT(refusal({"profile.level=level3"}),
               HasSubstr("must be one of level0, level1, level2"));
   EXPECT_THAT(refusal({"profile.ranks=[]"}), HasSubstr("name at least one rank"));
-  EXPECT_THAT(refusal({"profile.ranks=0.5"}), HasSubstr("a rank is a whole number"));
+  EXPECT_THAT(refusal({"profile.ranks=0.5"}),
+              HasSubstr("a whole number is expected, found \"0.5\""));
   EXPECT_THAT(refusal({"profile.ranks=[-1, 0]"}), HasSubstr("stands alone"));
   EXPECT_EQ(refusal({"profile.step_start=5", "profile.step_end=6", "profile.ranks=[0, 3]",
                      "profile.level=level2"}),
@@ -61,7 +62,7 @@ TEST(ProfileKeys, ARankThatTheGroupDoesNotHaveIsRefused) {
 }
 
 TEST(ProfileOptions, AreTheKeysOfTheSection) {
-  const Said said =
+  const ProgramOutput said =
       run_program("explain --algorithm sft --set model='" + data("models/stories260k/hf") +
                   "' --set data.path='" + data("datasets/math/gsm8k_train_head.jsonl") +
                   "' --set output=O --profile --profile-step-start 2 --profile-step-end 4 "
@@ -76,7 +77,7 @@ TEST(ProfileOptions, AreTheKeysOfTheSection) {
         "profile.with_stack            true", "profile.with_memory           true",
         "profile.record_shapes         true", "profile.save_path             here"})
     EXPECT_THAT(said.out, HasSubstr(value));
-  const Said refused = run_program(
+  const ProgramOutput refused = run_program(
       "explain --algorithm sft --set output=O --set train.steps=5 --profile --profile-step-start 4 "
       "--profile-step-end 3");
   EXPECT_EQ(refused.code, 2);

@@ -6,8 +6,8 @@
 #include <optional>
 #include <stdexcept>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "launch/profile/counters.h"
 #include "launch/profile/recorder.h"
 #include "launch/profile/report.h"

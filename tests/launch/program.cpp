@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch {
 
@@ -20,11 +20,12 @@ std::string scratch_folder() {
   return folder;
 }
 
-Said run_program(const std::string& arguments, const std::string& input) {
+ProgramOutput run_program(const std::string& arguments, const std::string& input) {
   return run_as(TROUPE_PROGRAM, arguments, input);
 }
 
-Said run_as(const std::string& program, const std::string& arguments, const std::string& input) {
+ProgramOutput run_as(const std::string& program, const std::string& arguments,
+                     const std::string& input) {
   const auto* test = testing::UnitTest::GetInstance()->current_test_info();
   const std::string folder =
       cat(testing::TempDir(), "launch_", test->test_suite_name(), "_", test->name(), ".io");
@@ -33,7 +34,7 @@ Said run_as(const std::string& program, const std::string& arguments, const std:
   const int status = std::system(
       cat("'", program, "' ", arguments, " <", folder, "/in >", folder, "/out 2>", folder, "/err")
           .c_str());
-  Said said;
+  ProgramOutput said;
   said.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   said.out = read_file(folder + "/out").value_or("");
   said.err = read_file(folder + "/err").value_or("");

@@ -4,21 +4,21 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::launch {
 
-struct Said {
+struct ProgramOutput {
   int code = 0;
   std::string out, err;
 };
 
 /// Passes `arguments` to the program through a shell; `input` is its stdin.
-Said run_program(const std::string& arguments, const std::string& input = "");
+ProgramOutput run_program(const std::string& arguments, const std::string& input = "");
 
 /// The same with another path of the program, such as a link.
-Said run_as(const std::string& program, const std::string& arguments,
-            const std::string& input = "");
+ProgramOutput run_as(const std::string& program, const std::string& arguments,
+                     const std::string& input = "");
 
 /// Parses JSON lines; a line that is not JSON fails the test.
 std::vector<Json> json_lines(const std::string& text);

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "launch/journal/display_width.h"
 #include "launch/journal/progress.h"
+#include "launch/terminal/display_width.h"
 
 namespace troupe::launch {
 namespace {
@@ -17,18 +17,18 @@ using testing::StartsWith;
 
 TEST(Progress, ShowsTheRewardTheSpeedAndTheTimeLeft) {
   double now = 100;
-  journal::Progress progress(stderr, {.terminal = false, .log_every = 0}, [&] { return now; });
+  journal::Progress progress(stderr, {}, 0, [&] { return now; });
   progress.begin(10, 4);
   now += 2;
   progress.step(5, {{"loss", 1e-9}, {"reward", 0.5}, {"tokens", 400}, {"kl", 9}}, {400, 1});
   EXPECT_EQ(progress.line(), "step 5/10 reward 0.5 kl 9 400 tok/s ETA 0:10");
-  EXPECT_EQ(journal::clock_text(3723), "1:02:03");
-  EXPECT_EQ(journal::clock_text(-1), "0:00");
+  EXPECT_EQ(terminal::clock_text(3723), "1:02:03");
+  EXPECT_EQ(terminal::clock_text(-1), "0:00");
 }
 
 TEST(Progress, ShowsWhatMattersForTheMethod) {
   const auto line = [](const algorithms::Metrics& metrics) {
-    journal::Progress progress(stderr, {.terminal = false, .log_every = 0}, [] { return 0.0; });
+    journal::Progress progress(stderr, {}, 0, [] { return 0.0; });
     progress.begin(2, 0);
     progress.step(2, metrics, {});
     return progress.line();
@@ -40,7 +40,7 @@ TEST(Progress, ShowsWhatMattersForTheMethod) {
 }
 
 TEST(Progress, OfAnAsynchronousRunShowsStalenessAndMismatch) {
-  journal::Progress progress(stderr, {.terminal = false, .log_every = 0}, [] { return 0.0; });
+  journal::Progress progress(stderr, {}, 0, [] { return 0.0; });
   progress.begin(2, 0);
   progress.step(2,
                 {{"reward", 0.5},
@@ -57,7 +57,7 @@ TEST(Progress, OfAnAsynchronousRunShowsStalenessAndMismatch) {
 }
 
 TEST(Progress, AMetricThatAStepDoesNotHaveKeepsItsPlace) {
-  journal::Progress progress(stderr, {.terminal = false, .log_every = 0}, [] { return 0.0; });
+  journal::Progress progress(stderr, {}, 0, [] { return 0.0; });
   progress.begin(4, 0);
   progress.step(1, {{"reward", 0.5}, {"kl", 0.1}, {"entropy", 1.5}, {"staleness/max", 2}}, {});
   progress.step(2, {{"reward", 1}, {"staleness/max", 3}}, {});
@@ -68,7 +68,7 @@ TEST(Progress, AMetricThatAStepDoesNotHaveKeepsItsPlace) {
 
 TEST(Progress, TheSpeedLeavesOutEvaluationAndCheckpoints) {
   double now = 0;
-  journal::Progress progress(stderr, {.terminal = false, .log_every = 0}, [&] { return now; });
+  journal::Progress progress(stderr, {}, 0, [&] { return now; });
   progress.begin(4, 0);
   for (std::int64_t step = 1; step <= 2; ++step) {
     now += step == 2 ? 101 : 1;
@@ -83,7 +83,7 @@ TEST_P(ProgressAt, FitsAndKeepsTheStepAndTheEta) {
   const auto columns = static_cast<std::size_t>(GetParam());
   double now = 0;
   std::FILE* sink = std::tmpfile();
-  journal::Progress shown(sink, {.terminal = true}, [&] { return now; });
+  journal::Progress shown(sink, {.terminal = true}, 1, [&] { return now; });
   shown.begin(1000, 0);
   now = 3600;
   shown.step(123, {{"reward", 0.94123}, {"objective/kl", 12.25}, {"policy/entropy_avg", 0.3063}},
@@ -93,7 +93,7 @@ TEST_P(ProgressAt, FitsAndKeepsTheStepAndTheEta) {
         std::pair{"evaluating held-out rows", 12}, std::pair{"\u8a55\u4fa1\u4e2d", 3}}) {
     shown.status(text, 1, total);
     const std::string line = shown.line(GetParam() - 1);
-    EXPECT_LT(journal::display_width(line), columns) << line;
+    EXPECT_LT(terminal::display_width(line), columns) << line;
     EXPECT_THAT(line, StartsWith("step 123/1000"));
     EXPECT_THAT(line, HasSubstr("ETA 7:07:4"));
     if (columns >= 60) {
@@ -115,7 +115,7 @@ TEST(Progress, AsksTheWidthAtEveryRedrawAndErasesABrokenLine) {
   std::FILE* file = std::tmpfile();
   int columns = 100;
   double now = 0;
-  journal::Progress progress(file, {.terminal = true, .columns = [&] { return columns; }},
+  journal::Progress progress(file, {.terminal = true, .columns = [&] { return columns; }}, 1,
                              [&] { return now; });
   progress.begin(100, 0);
   for (std::int64_t step = 1; step <= 20; ++step) {
@@ -140,16 +140,16 @@ TEST(Progress, AsksTheWidthAtEveryRedrawAndErasesABrokenLine) {
 }
 
 TEST(DisplayWidth, CountsColumnsNotBytes) {
-  EXPECT_EQ(journal::display_width("abc"), 3u);
-  EXPECT_EQ(journal::display_width("\u00e9"), 1u);
-  EXPECT_EQ(journal::display_width("e\u0301"), 1u) << "a combining accent";
-  EXPECT_EQ(journal::display_width("\u8a55\u4fa1"), 4u);
-  EXPECT_EQ(journal::display_width("\U0001F600"), 2u);
-  EXPECT_EQ(journal::display_width("\u26a1"), 2u) << "an emoji of an older block";
-  EXPECT_EQ(journal::display_width("\u0915\u0941"), 1u) << "a letter with a vowel sign below it";
-  EXPECT_EQ(journal::display_width("\xff"), 1u);
-  EXPECT_EQ(journal::fit_width("\u8a55\u4fa1", 3), "\u8a55");
-  EXPECT_EQ(journal::one_line("a\nb\x1b"), "a b ");
+  EXPECT_EQ(terminal::display_width("abc"), 3u);
+  EXPECT_EQ(terminal::display_width("\u00e9"), 1u);
+  EXPECT_EQ(terminal::display_width("e\u0301"), 1u) << "a combining accent";
+  EXPECT_EQ(terminal::display_width("\u8a55\u4fa1"), 4u);
+  EXPECT_EQ(terminal::display_width("\U0001F600"), 2u);
+  EXPECT_EQ(terminal::display_width("\u26a1"), 2u) << "an emoji of an older block";
+  EXPECT_EQ(terminal::display_width("\u0915\u0941"), 1u) << "a letter with a vowel sign below it";
+  EXPECT_EQ(terminal::display_width("\xff"), 1u);
+  EXPECT_EQ(terminal::fit_width("\u8a55\u4fa1", 3), "\u8a55");
+  EXPECT_EQ(terminal::one_line("a\nb\x1b"), "a b ");
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::render_test {
@@ -18,7 +18,7 @@ TEST(Render, AnswersLineForLine) {
                          "{{ bos_token }}{% for m in messages %}<{{ m.role }}>{% generation %}{{ "
                          "m.content }}{% endgeneration %}{% endfor %}"
                          "{% if add_generation_prompt %}<assistant>{% endif %}{{ extra }}"));
-  const Said said = run_program(
+  const ProgramOutput said = run_program(
       "render --template " + folder + "/t.jinja",
       "{\"messages\":[{\"role\":\"user\",\"content\":\"h\\u00e9\"}],\"add_generation_prompt\":true,"
       "\"bos_token\":\"<s>\"}\n"
@@ -36,8 +36,8 @@ TEST(Render, AFolderBringsItsOwnTokensEvenWithoutATokenizer) {
   ASSERT_TRUE(write_file_durably(folder + "/tokenizer_config.json",
                                  "{\"chat_template\": \"{{ bos_token }}|{{ eos_token }}\", "
                                  "\"bos_token\": {\"content\": \"<b>\"}, \"eos_token\": \"<e>\"}"));
-  const Said said = run_program("render --model " + folder,
-                                "{\"messages\":[]}\n{\"messages\":[],\"eos_token\":\"!\"}\n");
+  const ProgramOutput said = run_program(
+      "render --model " + folder, "{\"messages\":[]}\n{\"messages\":[],\"eos_token\":\"!\"}\n");
   EXPECT_EQ(said.code, 0) << said.err;
   const auto lines = json_lines(said.out);
   ASSERT_EQ(lines.size(), 2u);
@@ -46,7 +46,7 @@ TEST(Render, AFolderBringsItsOwnTokensEvenWithoutATokenizer) {
 }
 
 TEST(Render, AnErrorOfTheTemplateIsThatLinesAnswer) {
-  const Said said =
+  const ProgramOutput said =
       run_program("render --template " + data("chat_templates/gemma-2.jinja"),
                   "{\"messages\":[{\"role\":\"system\",\"content\":\"x\"}],\"bos_token\":\"\"}\n"
                   "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"bos_token\":\"\"}\n");
@@ -60,7 +60,7 @@ TEST(Render, APromptTypeNeedsNoFolderAndTakesTheTokensOfOne) {
   const std::string line =
       "{\"messages\":[{\"role\":\"user\",\"content\":\"U\"},{\"role\":\"assistant\",\"content\":"
       "\"A\"}]}\n";
-  const Said alone = run_program("render --prompt-type chatml", line);
+  const ProgramOutput alone = run_program("render --prompt-type chatml", line);
   ASSERT_EQ(json_lines(alone.out).size(), 1u) << alone.err;
   EXPECT_EQ(json_lines(alone.out)[0].dump(),
             "{\"text\":\"<|im_start|>user\\nU<|im_end|>\\n<|im_start|>assistant\\nA<|im_end|>\","
@@ -68,17 +68,18 @@ TEST(Render, APromptTypeNeedsNoFolderAndTakesTheTokensOfOne) {
   const std::string folder = scratch_folder();
   ASSERT_TRUE(write_file_durably(folder + "/tokenizer_config.json",
                                  "{\"bos_token\": \"<b>\", \"eos_token\": \"<e>\"}"));
-  const Said with_tokens = run_program("render --prompt-type mistral --model " + folder, line);
+  const ProgramOutput with_tokens =
+      run_program("render --prompt-type mistral --model " + folder, line);
   ASSERT_EQ(json_lines(with_tokens.out).size(), 1u) << with_tokens.err;
   EXPECT_EQ(json_lines(with_tokens.out)[0].find("text")->string(), "<b>[INST] U [/INST]A<e>");
-  const Said unknown = run_program("render --prompt-type nosuch", line);
+  const ProgramOutput unknown = run_program("render --prompt-type nosuch", line);
   EXPECT_EQ(unknown.code, 4);
   EXPECT_THAT(unknown.err, HasSubstr("no prompt type \"nosuch\""));
 }
 
 /// What `troupe render` makes of a message with the template of a folder.
 std::string rendered_by(const std::string& folder) {
-  const Said said =
+  const ProgramOutput said =
       run_program("render --model " + folder, R"({"messages":[{"role":"user","content":"U"}]})"
                                               "\n");
   const auto lines = json_lines(said.out);
@@ -93,8 +94,9 @@ TEST(Render, CheckpointsAndMergedModelsHaveTheTemplateThatTheyWereTrainedWith) {
       R"({"messages":[{"role":"user","content":"U"},{"role":"assistant","content":"A"}]})"
       "\n"));
   const auto train = [&](const std::string& name, const std::string& more) {
-    const Said said = run_program(cat("train --algorithm sft --steps 1 --model ", model, " --data ",
-                                      folder, "/rows.jsonl --output ", folder, "/", name, more));
+    const ProgramOutput said =
+        run_program(cat("train --algorithm sft --steps 1 --model ", model, " --data ", folder,
+                        "/rows.jsonl --output ", folder, "/", name, more));
     EXPECT_EQ(said.code, 0) << said.err;
   };
   EXPECT_THAT(run_program(cat("train --algorithm sft --steps 1 --model ", model, " --data ", folder,

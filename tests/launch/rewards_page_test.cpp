@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "actors/roles/rules/rules.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/rewards.h"
 
 namespace troupe::launch {

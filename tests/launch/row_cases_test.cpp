@@ -4,8 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {
@@ -21,7 +21,7 @@ std::string case_file(const std::string& name) {
 
 /// The first example that `explain` shows.
 std::string first_example(const std::string& arguments, const std::string& file) {
-  const Said said =
+  const ProgramOutput said =
       run_program(cat("explain --model ", data("models/stories260k/hf"), " --data ",
                       case_file(file), " --output ", scratch_folder(), "/x ", arguments));
   EXPECT_EQ(said.code, 0) << said.out << said.err;
@@ -50,10 +50,11 @@ TEST(RowCases, ASystemColumnIsPartOfThePrompt) {
 /// The loss of one step with a learning rate of 0; what stderr says, if there is none.
 std::string loss_of(const std::string& file) {
   const std::string folder = scratch_folder();
-  const Said said = run_program(cat("train --algorithm sft --model ", data("models/stories260k/hf"),
-                                    " --data ", case_file(file), " --quiet --set output=", folder,
-                                    "/run --set train.steps=1 --set train.batch_size=1 "
-                                    "--set train.learning_rate=0"));
+  const ProgramOutput said =
+      run_program(cat("train --algorithm sft --model ", data("models/stories260k/hf"), " --data ",
+                      case_file(file), " --quiet --set output=", folder,
+                      "/run --set train.steps=1 --set train.batch_size=1 "
+                      "--set train.learning_rate=0"));
   if (said.code != 0) return said.err;
   const auto lines = json_lines(value_or_throw(read_file(folder + "/run/metrics.jsonl")));
   return cat(std::round(lines.front().find("loss")->number() * 1e4) / 1e4);
@@ -90,7 +91,7 @@ std::string with_config(const std::string& name) {
 /// What `explain` shows of the rows: the first example, or the error.
 std::string shown(const std::string& file, const std::string& arguments,
                   const std::string& folder = model) {
-  const Said said =
+  const ProgramOutput said =
       run_program(cat("explain --algorithm sft --model ", folder, " --data ", case_file(file),
                       " --output ", scratch_folder(), "/x ", arguments));
   const auto at = said.out.find("First example");
@@ -137,12 +138,12 @@ TEST(RowCases, TheToolTemplateRendersRowsWithTools) {
   EXPECT_THAT(shown("named-chat-templates/rows.jsonl", "", folder),
               HasSubstr("<s> Functions: [{\"type\": \"function\", \"function\": {\"name\": "
                         "\"weather\""));
-  const Said said =
+  const ProgramOutput said =
       run_program("render --model " + folder,
                   value_or_throw(read_file(case_file("named-chat-templates/rows.jsonl"))));
   EXPECT_THAT(said.out, HasSubstr("{\"text\":\"<s>Functions: ["));
-  const Said plain = run_program("render --model " + folder,
-                                 "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n");
+  const ProgramOutput plain = run_program(
+      "render --model " + folder, "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}\n");
   EXPECT_THAT(plain.out, HasSubstr("{\"text\":\"<s>user: a\\n\"}"));
 }
 

@@ -8,8 +8,8 @@
 
 #include <cstdlib>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/directory_lock.h"
 #include "tests/launch/program.h"
 

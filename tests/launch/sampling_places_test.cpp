@@ -3,10 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/sampling_params_json.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/resolve.h"
+#include "launch/recipes/sampling.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch {
@@ -74,20 +75,65 @@ TEST(SamplingPlaces, AnOptionRefusesIt) {
   }
 }
 
+/// A configuration of grpo with these settings, or what is wrong with it.
+auto resolved(std::vector<std::string> sets) {
+  sets.insert(sets.end(), {"data.path=d", "output=o", "reward=exact_match", "train.steps=1",
+                           cat("model=", TROUPE_TEST_DATA, "/models/stories260k/hf")});
+  return recipes::resolve({.algorithm = "grpo", .file = "", .sets = sets, .check_files = false});
+}
+
 TEST(SamplingPlaces, ARunIsWarnedOfWhatItsLossDoesNotKnow) {
   const auto warnings = [](std::vector<std::string> sets) {
-    sets.insert(sets.end(),
-                {"model=m", "data.path=d", "output=o", "reward=exact_match", "train.steps=1"});
-    return value_or_throw(
-               recipes::resolve(
-                   {.algorithm = "grpo", .file = "", .sets = sets, .check_files = false}))
-        .warnings;
+    return value_or_throw(resolved(std::move(sets))).warnings;
   };
-  EXPECT_THAT(warnings({"rollout.top_p=0.9", "rollout.no_repeat_ngram_size=3"}),
-              testing::AllOf(testing::Contains(HasSubstr("rollout.top_p")),
-                             testing::Contains(HasSubstr("rollout.no_repeat_ngram_size"))));
+  const auto other = [](std::string_view key, std::string_view reason) {
+    return testing::Contains(testing::AllOf(HasSubstr(std::string(key)),
+                                            HasSubstr("another distribution"),
+                                            HasSubstr(std::string(reason))));
+  };
+  const auto none = testing::Not(testing::Contains(HasSubstr("another distribution")));
   EXPECT_THAT(warnings({"rollout.temperature=0.7", "rollout.max_new_tokens=9", "rollout.stop=x"}),
-              testing::Not(testing::Contains(HasSubstr("another distribution"))));
+              none);
+  EXPECT_THAT(warnings({"rollout.top_p=0.9", "rollout.no_repeat_ngram_size=3"}), none);
+  EXPECT_THAT(warnings({"rollout.top_p=0.9", "rollout.no_repeat_ngram_size=3",
+                        "rollout.replay_sampling_mask=off"}),
+              testing::AllOf(other("rollout.top_p", "replay_sampling_mask is off"),
+                             other("rollout.no_repeat_ngram_size", "")));
+  EXPECT_THAT(warnings({"rollout.top_p=0.9", "compat=trl"}),
+              other("rollout.top_p", "rollout.replay_sampling_mask = on"));
+  EXPECT_THAT(warnings({"rollout.top_p=0.9", "compat=trl", "rollout.replay_sampling_mask=on"}),
+              none);
+  EXPECT_THAT(warnings({"rollout.top_p=0.9", "rollout.presence_penalty=1"}),
+              testing::AllOf(other("rollout.top_p", "penalties"),
+                             other("rollout.presence_penalty", "penalties")));
+  EXPECT_THAT(warnings({"rollout.top_p=0.9", "rollout.mask_bytes=1000"}),
+              other("rollout.top_p", "rollout.mask_bytes is 1000"));
+}
+
+TEST(SamplingPlaces, MasksThatCannotBeReplayedAreRefusedWhereTheyAreOn) {
+  for (const auto& [setting, reason] :
+       {std::pair{"rollout.repetition_penalty=1.1", "penalties"},
+        {"rollout.sequence_bias=[[[3, 4], -1.5]]", "biases"},
+        {"rollout.mask_bytes=1000", "rollout.mask_bytes is 1000"}}) {
+    const auto got = resolved({"rollout.top_k=5", "rollout.replay_sampling_mask=on", setting});
+    ASSERT_FALSE(got) << setting;
+    EXPECT_THAT(got.error().what,
+                testing::AllOf(HasSubstr("rollout.replay_sampling_mask"), HasSubstr(reason)));
+  }
+}
+
+TEST(SamplingPlaces, MasksAreReplayedWhereTokensAreRemoved) {
+  const auto replays = [](std::vector<std::string> sets) {
+    return recipes::replays_sampling_mask(value_or_throw(resolved(std::move(sets))).config);
+  };
+  EXPECT_FALSE(replays({}));
+  EXPECT_FALSE(replays({"rollout.replay_sampling_mask=on", "rollout.temperature=0.5"}));
+  for (const char* setting :
+       {"rollout.top_p=0.9", "rollout.top_k=5", "rollout.min_p=0.1", "rollout.typical_p=0.9",
+        "rollout.epsilon_cutoff=0.01", "rollout.eta_cutoff=0.01", "rollout.top_h=0.4",
+        "rollout.min_new_tokens=2", "rollout.suppress_tokens=5", "rollout.bad_words=[cat]",
+        "rollout.no_repeat_ngram_size=2"})
+    EXPECT_TRUE(replays({setting})) << setting;
 }
 
 TEST(SamplingPlaces, ListsAreReadAndWritten) {

@@ -7,10 +7,11 @@ import re
 import struct
 import sys
 import tempfile
+import time
 import unittest
 
 from serve_pooling_test import ROWS, sigmoid, trained
-from served import SOURCE, STORIES, TOOLS, Server
+from served import SOURCE, STORIES, TOOLS, Server, mask_ids
 
 MESSAGES = [{"role": "user", "content": "Tell me a story."}]
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 9}},
@@ -123,6 +124,24 @@ class Text(unittest.TestCase):
             self.assertEqual(self.error("/v1/completions", prompt="a", truncate_prompt_tokens=value), "truncate_prompt_tokens")
 
     # Log-probabilities.
+
+    def test_sampling_masks_are_the_tokens_that_were_left(self):
+        fields = dict(prompt="Once", max_tokens=12, logprobs=3, top_k=3, seed=4, temperature=1, return_tokens_as_token_ids=True,
+                      return_token_ids=True, return_sampling_mask=True)
+        whole = self.choice(**fields)
+        for mask, top, token in zip(whole["sampling_mask"], whole["logprobs"]["top_logprobs"], whole["token_ids"]):
+            ids = mask_ids(mask)
+            self.assertEqual(ids, sorted(int(name.removeprefix("token_id:")) for name in top))
+            self.assertIn(token, ids)
+        events = self.server.stream("/v1/completions", **fields)
+        self.assertEqual([mask for event in events for mask in event["choices"][0]["sampling_mask"]], whole["sampling_mask"])
+        self.assertEqual(self.choice(**dict(fields, top_k=0))["sampling_mask"], [""] * 12)
+        allowed = self.choice(**dict(fields, top_k=0, allowed_token_ids=[5, 6, 7]))
+        self.assertEqual([mask_ids(mask) for mask in allowed["sampling_mask"]], [[5, 6, 7]] * 12)
+        chat = self.server.chat(messages=MESSAGES, max_tokens=5, logprobs=True, top_k=2, return_sampling_mask=True)["choices"][0]
+        self.assertEqual({len(mask_ids(mask)) for mask in chat["sampling_mask"]}, {2})
+        self.assertNotIn("sampling_mask", self.choice(max_tokens=2, logprobs=1))
+        self.assertEqual(self.error("/v1/completions", prompt="a", return_sampling_mask=True), "return_sampling_mask")
 
     def test_bytes_and_offsets_are_those_of_the_text(self):
         for text in ("ab \U0001f642 c\xe9", " \U0001f642\U0001f642 a", "Lily \xe9t\xe9", "a"):
@@ -293,7 +312,10 @@ class Text(unittest.TestCase):
                          "continue_final_message")
 
     def test_the_endpoints_about_the_server(self):
-        self.assertEqual(json.loads(self.server.get("/load")), {"server_load": 0})
+        # The request of the test before may end a moment after its answer has arrived.
+        deadline = time.monotonic() + 60
+        while json.loads(self.server.get("/load")) != {"server_load": 0}:
+            self.assertLess(time.monotonic(), deadline)
         info = json.loads(self.server.get("/tokenizer_info"))
         with open(TOOLS, encoding="utf-8") as file:
             self.assertEqual(info["chat_template"].strip(), file.read().strip())

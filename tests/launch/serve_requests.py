@@ -26,6 +26,7 @@ COMPLETIONS = {
     "allowed tokens": {"allowed_token_ids": list(range(3, 400))},
     "penalties": {"presence_penalty": 1, "frequency_penalty": 1, "repetition_penalty": 1.2, "min_p": 0.01, "top_k": 40},
     "ids": {"return_token_ids": True, "return_weight_versions": True, "return_tokens_as_token_ids": True, "logprobs": 1},
+    "masks": {"return_sampling_mask": True, "logprobs": 1, "top_k": 3},
     "salt": {"cache_salt": "of a client"},
     "named alternatives": {"logprobs": 1, "logprob_token_ids": [3, 4, 300]},
     "truncated": {"truncate_prompt_tokens": 2, "truncation_side": "right"},

@@ -1,4 +1,5 @@
 """troupe serve as a process with Python's HTTP client, for tests that are started with PROGRAM and SOURCE."""
+import base64
 import http.client
 import json
 import os
@@ -17,6 +18,19 @@ DIGITS = os.path.join(SOURCE, "tests/data/models/digit-completion")
 def under_mpirun(ranks):
     """The words before a command that several ranks run."""
     return ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks)]
+
+
+def mask_ids(text):
+    """The ids of a sampling mask in the form of differences (docs/grpo.md#sampling-masks)."""
+    data, ids, at = base64.b64decode(text), [], 1
+    assert data[:1] == b"d", text
+    while at < len(data):
+        difference, shift = 0, 0
+        while data[at] >= 128:
+            difference, shift, at = difference | (data[at] & 127) << shift, shift + 7, at + 1
+        difference, at = difference | data[at] << shift, at + 1
+        ids.append((ids[-1] + 1 if ids else 0) + difference)
+    return ids
 
 
 class Server:

@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/config/paths.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/resolve.h"
@@ -39,7 +39,7 @@ TEST(Paths, BeginWithTheHomeDirectory) {
   config::RunConfig& c = got->config;
   EXPECT_EQ(c.model, home);
   EXPECT_EQ(c.output, home + "/runs/x");
-  EXPECT_EQ(c.data.path, (std::vector<std::string>{home + "/a.jsonl", "b~"}));
+  EXPECT_EQ(c.data.paths, (std::vector<std::string>{home + "/a.jsonl", "b~"}));
   EXPECT_EQ(c.eval.path, (std::vector<std::string>{home + "/held out.jsonl"}));
   EXPECT_EQ(c.dpo.reference, home + "/ref");
   EXPECT_EQ(c.resume, home + "/c");
@@ -79,7 +79,7 @@ TEST(Paths, NeverMakeAFolderCalledTilde) {
   EXPECT_FALSE(std::filesystem::exists(folder + "/~"));
 }
 
-TEST(WholeNumbers, HaveUpperBoundsThatNoConversionExceeds) {
+TEST(IntegerSettings, HaveUpperBoundsThatNoConversionExceeds) {
   for (const config::Field& field : config::fields()) {
     if (field.kind != config::ValueKind::whole) continue;
     EXPECT_TRUE(std::isfinite(field.range.low)) << field.key;
@@ -128,7 +128,7 @@ TEST(ExitCodes, OfMissingFilesAreFour) {
 TEST(ExitCodes, OfUnusableRowsAreThree) {
   const std::string folder = scratch_folder(), rows = folder + "/rows.jsonl";
   ASSERT_TRUE(write_file_durably(rows, "{\"left\":\"a\",\"right\":\"b\"}\n"));
-  const Said said = run_program(
+  const ProgramOutput said = run_program(
       cat("train --algorithm sft --set model=", data("models/stories260k/hf"),
           " --set data.path=", rows, " --set data.max_bad_rows=5 --set output=", folder, "/out"));
   EXPECT_EQ(said.code, 3);
@@ -142,7 +142,7 @@ TEST(ConfigFiles, MayBeStandardInputOrAPipe) {
           "/out\ndata: {path: ", data("datasets/math/gsm8k_train_head.jsonl"),
           "}\ntrain: {steps: 17}\n");
   for (const char* input : {"-", "/dev/stdin"}) {
-    const Said said = run_program(cat("explain --config ", input), yaml);
+    const ProgramOutput said = run_program(cat("explain --config ", input), yaml);
     EXPECT_EQ(said.code, 0) << said.err;
     EXPECT_THAT(said.out, HasSubstr(cat("17                          ", input, ":")));
   }
@@ -155,14 +155,14 @@ TEST(ConfigFiles, MayBeStandardInputOrAPipe) {
 }
 
 TEST(ConfigFiles, TwoAreRejectedByName) {
-  const Said said = run_program("explain --config a.yaml --config b.yaml");
+  const ProgramOutput said = run_program("explain --config a.yaml --config b.yaml");
   EXPECT_EQ(said.code, 2);
   EXPECT_THAT(said.err, AllOf(HasSubstr("a.yaml, b.yaml"), HasSubstr("--set key=value")));
 }
 
 TEST(MaximumLength, AboveTheModelsIsReportedAndRecorded) {
   const std::string folder = scratch_folder();
-  const Said said = run_program(cat(
+  const ProgramOutput said = run_program(cat(
       "train --algorithm sft --set model=", data("models/stories260k/hf"),
       " --set data.path=", data("datasets/math/gsm8k_train_head.jsonl"), " --set output=", folder,
       "/out --set train.steps=1 --set train.batch_size=1 --set train.max_length=4096"));
@@ -226,10 +226,10 @@ TEST(DamagedCheckpoints, AreNotUsedByAnyCommand) {
         cat("score --model ", saved, " --data ", rows),
         cat("merge --model ", saved, " --adapter ", saved, " --output ", folder, "/merged"),
         cat("train --algorithm sft --set model=", saved, shared, "/next")}) {
-    const Said said = run_program(command);
+    const ProgramOutput said = run_program(command);
     EXPECT_EQ(said.code, 5) << command << said.err;
   }
-  const Said said = run_program(cat("generate --model ", saved, " --prompt a"));
+  const ProgramOutput said = run_program(cat("generate --model ", saved, " --prompt a"));
   EXPECT_THAT(said.err, AllOf(HasSubstr("model.safetensors: expected checksum"),
                               HasSubstr(cat("remove ", saved, "/training"))));
   std::filesystem::remove_all(saved + "/training");

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <numeric>
 
-#include "engine/base/file.h"
-#include "engine/base/log_file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/log/log_file.h"
+#include "engine/base/text/text.h"
 #include "launch/journal/async_times.h"
 #include "launch/journal/metrics_file.h"
 #include "launch/journal/run_journal.h"
@@ -36,7 +36,7 @@ actors::AskRecord call(const std::string& actor, const std::string& type, double
   return {{"process", actor}, type, at(began - 0.25), at(began), at(ended), at(ended), false};
 }
 
-double part(const journal::StepSeconds& seconds, journal::Part which) {
+double part(const journal::StepSeconds& seconds, journal::StepPart which) {
   return seconds.parts[journal::index_of(which)];
 }
 
@@ -53,16 +53,16 @@ TEST(StepTimes, OverlappedWorkCountsWhereItIsNotHidden) {
   times.answered(call("policy", "train_step", 8, 10));
   const journal::StepSeconds step = times.end(15 * second);
   EXPECT_DOUBLE_EQ(step.all, 10);
-  EXPECT_DOUBLE_EQ(part(step, journal::Part::rollout), 4.25)
+  EXPECT_DOUBLE_EQ(part(step, journal::StepPart::rollout), 4.25)
       << "with the quarter that its call waited";
-  EXPECT_DOUBLE_EQ(part(step, journal::Part::reference), 1) << "from 5 to 6";
-  EXPECT_DOUBLE_EQ(part(step, journal::Part::reward), 1) << "from 6 to 7";
-  EXPECT_DOUBLE_EQ(part(step, journal::Part::update), 2.25);
-  EXPECT_DOUBLE_EQ(part(step, journal::Part::other), 1.5);
+  EXPECT_DOUBLE_EQ(part(step, journal::StepPart::reference), 1) << "from 5 to 6";
+  EXPECT_DOUBLE_EQ(part(step, journal::StepPart::reward), 1) << "from 6 to 7";
+  EXPECT_DOUBLE_EQ(part(step, journal::StepPart::update), 2.25);
+  EXPECT_DOUBLE_EQ(part(step, journal::StepPart::other), 1.5);
   EXPECT_DOUBLE_EQ(sum(step), step.all);
-  EXPECT_DOUBLE_EQ(step.alone[journal::index_of(journal::Part::rollout)], 2.25)
+  EXPECT_DOUBLE_EQ(step.alone[journal::index_of(journal::StepPart::rollout)], 2.25)
       << "until the reference begins";
-  EXPECT_DOUBLE_EQ(step.alone[journal::index_of(journal::Part::reference)], 0.5)
+  EXPECT_DOUBLE_EQ(step.alone[journal::index_of(journal::StepPart::reference)], 0.5)
       << "until the verifier begins";
 }
 
@@ -75,8 +75,8 @@ TEST(StepTimes, ARunningHandlerCountsBeforeAWaitingCall) {
   times.answered(critic);
   times.answered(policy);
   const journal::StepSeconds step = times.end(12 * second);
-  EXPECT_DOUBLE_EQ(part(step, journal::Part::update_critic), 2);
-  EXPECT_DOUBLE_EQ(part(step, journal::Part::update), 4.25);
+  EXPECT_DOUBLE_EQ(part(step, journal::StepPart::update_critic), 2);
+  EXPECT_DOUBLE_EQ(part(step, journal::StepPart::update), 4.25);
   EXPECT_DOUBLE_EQ(sum(step), step.all);
 }
 
@@ -86,14 +86,14 @@ TEST(StepTimes, TheAlgorithmsOwnTimeIsItsActivity) {
   times.enter(Activity::advantage, 1 * second);
   times.enter(Activity::other, 3 * second);
   journal::StepSeconds step = times.end(4 * second);
-  EXPECT_DOUBLE_EQ(part(step, journal::Part::advantage), 2);
-  EXPECT_DOUBLE_EQ(part(step, journal::Part::other), 2);
+  EXPECT_DOUBLE_EQ(part(step, journal::StepPart::advantage), 2);
+  EXPECT_DOUBLE_EQ(part(step, journal::StepPart::other), 2);
   times.enter(Activity::evaluation, 4 * second);
   times.answered(
       {{"process", "policy"}, "logprobs", 5 * second, 5 * second, 8 * second, 8 * second, false});
   times.enter(Activity::other, 9 * second);
   step = times.end(9 * second);
-  EXPECT_DOUBLE_EQ(part(step, journal::Part::eval), 5);
+  EXPECT_DOUBLE_EQ(part(step, journal::StepPart::eval), 5);
 }
 
 TEST(StepTimes, ALongStepIsCountedInPieces) {
@@ -103,23 +103,23 @@ TEST(StepTimes, ALongStepIsCountedInPieces) {
     times.answered(
         {{"", "reference"}, "logprobs", 10 * i, 10 * i + 1, 10 * i + 9, 10 * i + 9, false});
   const journal::StepSeconds step = times.end(1'000'000);
-  EXPECT_NEAR(part(step, journal::Part::reference), 0.9e-3, 1e-9);
-  EXPECT_NEAR(part(step, journal::Part::other), 0.1e-3, 1e-9);
+  EXPECT_NEAR(part(step, journal::StepPart::reference), 0.9e-3, 1e-9);
+  EXPECT_NEAR(part(step, journal::StepPart::other), 0.1e-3, 1e-9);
 }
 
 TEST(StepTimes, EveryMessageBelongsToAPart) {
   const auto of = [](const char* actor, const char* type, Activity activity = Activity::other) {
     return journal::part_of({{"", actor}, type, 0, 0, 0, 0, false}, activity);
   };
-  EXPECT_EQ(of("policy", "train_step"), journal::Part::update);
-  EXPECT_EQ(of("critic", "train_step"), journal::Part::update_critic);
-  EXPECT_EQ(of("critic", "score", Activity::advantage), journal::Part::advantage);
-  EXPECT_EQ(of("policy", "logprobs", Activity::advantage), journal::Part::advantage);
-  EXPECT_EQ(of("policy", "logprobs"), journal::Part::reference) << "the base of an adapter";
-  EXPECT_EQ(of("reference", "mix_weights"), journal::Part::weights);
-  EXPECT_EQ(of("rollout", "prepare_weights"), journal::Part::weights);
-  EXPECT_EQ(of("rollout", "generate", Activity::evaluation), journal::Part::eval);
-  EXPECT_EQ(of("policy", "save"), journal::Part::save);
+  EXPECT_EQ(of("policy", "train_step"), journal::StepPart::update);
+  EXPECT_EQ(of("critic", "train_step"), journal::StepPart::update_critic);
+  EXPECT_EQ(of("critic", "score", Activity::advantage), journal::StepPart::advantage);
+  EXPECT_EQ(of("policy", "logprobs", Activity::advantage), journal::StepPart::advantage);
+  EXPECT_EQ(of("policy", "logprobs"), journal::StepPart::reference) << "the base of an adapter";
+  EXPECT_EQ(of("reference", "mix_weights"), journal::StepPart::weights);
+  EXPECT_EQ(of("rollout", "prepare_weights"), journal::StepPart::weights);
+  EXPECT_EQ(of("rollout", "generate", Activity::evaluation), journal::StepPart::eval);
+  EXPECT_EQ(of("policy", "save"), journal::StepPart::save);
 }
 
 /// Shape b of the benchmarks: 110 million weights.
@@ -156,17 +156,22 @@ TEST(Flops, RecomputationCountsAsHardwareFlops) {
   // attention 4 * 12 * 768 * 4 * 512^2.
   const double layers = 347892350976, attention = 38654705664;
   EXPECT_DOUBLE_EQ(with({}).hardware - with({}).model, attention / 2);
-  EXPECT_DOUBLE_EQ(with({.attention = true}).hardware - with({}).hardware, attention);
-  EXPECT_DOUBLE_EQ(with({.layers = true}).hardware - with({}).hardware, layers + attention);
-  EXPECT_DOUBLE_EQ(with({.layers = true}).model, with({}).model);
+  EXPECT_DOUBLE_EQ(with({.kinds = {engine::nn::Recompute::attention}}).hardware - with({}).hardware,
+                   attention);
+  EXPECT_DOUBLE_EQ(with({.kinds = {engine::nn::Recompute::full}}).hardware - with({}).hardware,
+                   layers + attention);
+  EXPECT_DOUBLE_EQ(with({.kinds = {engine::nn::Recompute::full}}).model, with({}).model);
   const auto quarter = [&](engine::nn::Recomputed recomputed) {
     return profile::PassCounter({{PassModel::policy, profile::counted(shape_b())}}, recomputed,
                                 0.25)(pass)
         .hardware;
   };
-  EXPECT_DOUBLE_EQ(quarter({.layers = true}) - quarter({}), (layers + attention) / 4);
-  EXPECT_DOUBLE_EQ(quarter({.layers = true, .attention = true}) - quarter({}),
-                   layers / 4 + attention);
+  EXPECT_DOUBLE_EQ(quarter({.kinds = {engine::nn::Recompute::full}}) - quarter({}),
+                   (layers + attention) / 4);
+  EXPECT_DOUBLE_EQ(
+      quarter({.kinds = {engine::nn::Recompute::full, engine::nn::Recompute::attention}}) -
+          quarter({}),
+      layers / 4 + attention);
 }
 
 TEST(Flops, AFrozenBaseHasNoWeightGradients) {
@@ -188,7 +193,7 @@ double metric(const algorithms::Metrics& metrics, const std::string& name) {
 TEST(Timings, ThroughputAndUtilizationOfShapeB) {
   journal::StepSeconds seconds;
   seconds.all = 8;
-  seconds.parts[journal::index_of(journal::Part::update)] = 8;
+  seconds.parts[journal::index_of(journal::StepPart::update)] = 8;
   const journal::StepWork work{{2048, 4, 1.5}, 1461631057920.0, 1.5e12};
   const journal::Measured measured{.flops = [](const auto&) { return std::pair(0.0, 0.0); },
                                    .peak_tflops = 0.4,
@@ -210,8 +215,8 @@ TEST(Timings, KeysAreThoseOfTheMethod) {
   };
   EXPECT_THAT(keys({}), ElementsAre("timing/all", "timing/update", "timing/save", "timing/other"));
   EXPECT_THAT(
-      keys({.parts = {journal::Part::update, journal::Part::save, journal::Part::rollout,
-                      journal::Part::reward}}),
+      keys({.parts = {journal::StepPart::update, journal::StepPart::save,
+                      journal::StepPart::rollout, journal::StepPart::reward}}),
       ElementsAre("timing/all", "timing/rollout", "timing/reward", "timing/update", "timing/save",
                   "timing/other", "timing/non_overlap_rollout", "timing/non_overlap_reward"));
 }
@@ -261,7 +266,7 @@ TEST(Timings, UtcTextHasTheDateAndMilliseconds) {
   EXPECT_EQ(utc_text(1795557660.125), "2026-11-24T22:01:00.125Z");
 }
 
-TEST(Timings, AResumedRunHasEachStepOnceAndItsWallTimeGoesOn) {
+TEST(Timings, AResumedRunHasEachStepOnceAndItsWallTimeContinues) {
   const std::string folder = testing::TempDir() + "timings_resume";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::tools_test {
@@ -25,7 +25,7 @@ bool is_error(const Json& line) {
 
 TEST(Program, TellsItsVersionAtOnce) {
   const auto start = std::chrono::steady_clock::now();
-  const Said said = run_program("--version");
+  const ProgramOutput said = run_program("--version");
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.out, StartsWith("troupe 0."));
   EXPECT_LT(std::chrono::steady_clock::now() - start,
@@ -38,7 +38,7 @@ TEST(Program, UsageErrorsLeaveWithTwo) {
   EXPECT_EQ(run_program("tokenize").code, 2);
   EXPECT_EQ(run_program("tokenize --model x --speshul").code, 2);
   EXPECT_EQ(run_program("render").code, 2);
-  const Said said = run_program("train --algorithm sft --set model=x --set train.step=1");
+  const ProgramOutput said = run_program("train --algorithm sft --set model=x --set train.step=1");
   EXPECT_EQ(said.code, 2);
   EXPECT_THAT(said.err, HasSubstr("did you mean train.steps?"));
   EXPECT_THAT(said.err, HasSubstr("output is not set"));
@@ -47,7 +47,7 @@ TEST(Program, UsageErrorsLeaveWithTwo) {
 }
 
 TEST(Program, ACommandThatDoesNotExistIsNamed) {
-  const Said said = run_program("tokenise --model x");
+  const ProgramOutput said = run_program("tokenise --model x");
   EXPECT_EQ(said.code, 2);
   EXPECT_THAT(said.err, HasSubstr("unknown command \"tokenise\"; available commands: train, "));
   EXPECT_THAT(said.err, HasSubstr("did you mean tokenize?"));
@@ -64,7 +64,7 @@ TEST(Program, ExitCodesTellTheKindOfFailure) {
 }
 
 TEST(Tokenize, AnswersLineForLine) {
-  const Said said = run_program(
+  const ProgramOutput said = run_program(
       "tokenize --model " + data(stories),
       "{\"text\":\"Once upon a time\"}\nnonsense\n\n{\"text\":7}\n[1]\n{\"text\":\"\"}");
   EXPECT_EQ(said.code, 0) << said.err;
@@ -77,14 +77,15 @@ TEST(Tokenize, AnswersLineForLine) {
   EXPECT_EQ(lines[5].dump(), "{\"ids\":[]}");
 }
 
-TEST(Tokenize, SpecialTokensComeOnlyWhenAskedFor) {
-  const Said said = run_program("tokenize --special --model " + data(stories) + "/tokenizer.json",
-                                "{\"text\":\"Once upon a time\"}\n");
+TEST(Tokenize, SpecialTokensComeOnlyWhenRequested) {
+  const ProgramOutput said =
+      run_program("tokenize --special --model " + data(stories) + "/tokenizer.json",
+                  "{\"text\":\"Once upon a time\"}\n");
   EXPECT_EQ(json_lines(said.out)[0].dump(), "{\"ids\":[1,403,407,261,378]}") << said.err;
 }
 
 TEST(Tokenize, DecodesWithoutSpecialTokens) {
-  const Said said =
+  const ProgramOutput said =
       run_program("tokenize --decode --model " + data(stories),
                   "{\"ids\":[1,403,407,261,378,2]}\n{\"ids\":[-1]}\n{\"ids\":[1.5]}\n{}\n");
   const auto lines = json_lines(said.out);
@@ -97,9 +98,10 @@ TEST(Logprobs, NeedOneValueATokenAndNoTokenizerForIds) {
   const std::string folder = scratch_folder();
   for (const char* name : {"config.json", "model.safetensors"})
     std::filesystem::copy_file(data(stories) + "/" + name, folder + "/" + name);
-  const Said said = run_program("logprobs --threads 1 --model " + folder,
-                                "{\"ids\":[1,403,407,261]}\n{\"text\":\"Once\"}\n{\"ids\":[1]}\n{"
-                                "\"ids\":[]}\n{\"ids\":[512]}\n");
+  const ProgramOutput said =
+      run_program("logprobs --threads 1 --model " + folder,
+                  "{\"ids\":[1,403,407,261]}\n{\"text\":\"Once\"}\n{\"ids\":[1]}\n{"
+                  "\"ids\":[]}\n{\"ids\":[512]}\n");
   EXPECT_EQ(said.code, 0) << said.err;
   const auto lines = json_lines(said.out);
   ASSERT_EQ(lines.size(), 5u);
@@ -119,10 +121,11 @@ TEST(Logprobs, NeedOneValueATokenAndNoTokenizerForIds) {
 }
 
 TEST(Generate, ContinuesIdsAndPrompts) {
-  const Said said = run_program("generate --threads 1 --max-new-tokens 6 --model " + data(stories),
-                                "{\"ids\":[1]}\n{\"prompt\":\"Once upon a time, there was a "
-                                "little\"}\n{}\n{\"ids\":[1],\"max_new_tokens\":2}\n"
-                                "{\"ids\":[1],\"stop\":\"upon\"}\n{\"ids\":[1],\"top_p\":7}\n");
+  const ProgramOutput said =
+      run_program("generate --threads 1 --max-new-tokens 6 --model " + data(stories),
+                  "{\"ids\":[1]}\n{\"prompt\":\"Once upon a time, there was a "
+                  "little\"}\n{}\n{\"ids\":[1],\"max_new_tokens\":2}\n"
+                  "{\"ids\":[1],\"stop\":\"upon\"}\n{\"ids\":[1],\"top_p\":7}\n");
   EXPECT_EQ(said.code, 0) << said.err;
   const auto lines = json_lines(said.out);
   ASSERT_EQ(lines.size(), 6u);
@@ -153,9 +156,9 @@ TEST(Generate, SeedsDecideTheDraws) {
   EXPECT_NE(samples[0], samples[1]);
 }
 
-TEST(Generate, StreamsForAPerson) {
-  const Said said = run_program("generate --threads 1 --max-new-tokens 5 --model " + data(stories) +
-                                " --prompt 'Once upon'");
+TEST(Generate, StreamsForAUser) {
+  const ProgramOutput said = run_program("generate --threads 1 --max-new-tokens 5 --model " +
+                                         data(stories) + " --prompt 'Once upon'");
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(said.out, "Once upon a time, there was\n");
 }
@@ -165,7 +168,7 @@ TEST(Explain, ShowsValuesOriginsFormulaAndMemory) {
   ASSERT_TRUE(write_file_durably(folder + "/rows.jsonl",
                                  "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}\n"));
   ASSERT_TRUE(write_file_durably(folder + "/run.yaml", "algorithm: dpo\ndpo:\n  beta: 0.25\n"));
-  const Said said =
+  const ProgramOutput said =
       run_program(cat("explain --config ", folder, "/run.yaml --set model=", data(stories),
                       " --set data.path=", folder, "/rows.jsonl --set output=", folder, "/out"));
   EXPECT_EQ(said.code, 0) << said.err;
@@ -181,7 +184,7 @@ TEST(Explain, ShowsValuesOriginsFormulaAndMemory) {
 TEST(Explain, CountsRewardModelsAndTheReplicasOfAGrid) {
   const std::string folder = scratch_folder();
   ASSERT_TRUE(write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"answer\":\"b\"}\n"));
-  const Said said = run_program(
+  const ProgramOutput said = run_program(
       cat("explain --algorithm grpo --set model=", data(stories), " --set data.path=", folder,
           "/rows.jsonl --set output=", folder,
           "/out --set parallel.dp=2 --set 'reward=[{rule: model, path: \"", data(stories),
@@ -192,7 +195,7 @@ TEST(Explain, CountsRewardModelsAndTheReplicasOfAGrid) {
 }
 
 /// `troupe explain` of SFT on one row with further settings.
-Said explain_sft(const std::string& more) {
+ProgramOutput explain_sft(const std::string& more) {
   const std::string folder = scratch_folder();
   EXPECT_TRUE(
       write_file_durably(folder + "/rows.jsonl", "{\"prompt\":\"a\",\"completion\":\"b\"}\n"));
@@ -202,7 +205,7 @@ Said explain_sft(const std::string& more) {
 
 TEST(Explain, CountsTheOptimizerStateOnceWhereReplicasDivideIt) {
   const auto moments_of = [](const std::string& more) {
-    const Said said = explain_sft(" --set parallel.dp=2 " + more);
+    const ProgramOutput said = explain_sft(" --set parallel.dp=2 " + more);
     EXPECT_EQ(said.code, 0) << said.err;
     const auto at = said.out.find("AdamW's two moments");
     return at == std::string::npos ? said.out : said.out.substr(at, said.out.find('\n', at) - at);
@@ -246,19 +249,19 @@ TEST(Explain, CountsTheSecondGradientOfATiedEmbedding) {
   EXPECT_THAT(said(" --set lora.rank=4"), Not(HasSubstr("tied embedding")));
 }
 
-TEST(Info, SaysWhatAFolderIsAndWhetherItIsUsable) {
+TEST(Info, StatesWhatAFolderIsAndWhetherItIsUsable) {
   EXPECT_EQ(run_program("info " + data(stories)).code, 0);
   EXPECT_THAT(run_program("info " + data("tokenizers/gpt2/tokenizer.json")).out,
               HasSubstr("usable: yes"));
   const std::string folder = scratch_folder();
   EXPECT_EQ(run_program("info " + folder).code, 6);
   std::filesystem::copy_file(data(stories) + "/config.json", folder + "/config.json");
-  const Said no_weights = run_program("info " + folder);
+  const ProgramOutput no_weights = run_program("info " + folder);
   EXPECT_EQ(no_weights.code, 4);
   EXPECT_THAT(no_weights.out, HasSubstr("usable: no"));
   ASSERT_TRUE(write_file_durably(folder + "/rows.jsonl",
                                  "{\"prompt\":\"a\",\"completion\":\"b\"}\nnot json\n"));
-  const Said rows = run_program("info " + folder + "/rows.jsonl");
+  const ProgramOutput rows = run_program("info " + folder + "/rows.jsonl");
   EXPECT_EQ(rows.code, 3);
   EXPECT_THAT(rows.out, HasSubstr("for sft: prompt_completion"));
   EXPECT_THAT(rows.out, HasSubstr("rows.jsonl:2"));
@@ -276,7 +279,7 @@ TEST(Adapter, AsAModelIsFoundBesideItsBaseOrRefused) {
   };
   rename_base("../base");
   const std::string ids = "{\"ids\":[1,2,3,4]}\n";
-  const Said alone = run_program("logprobs --model " + adapter, ids);
+  const ProgramOutput alone = run_program("logprobs --model " + adapter, ids);
   EXPECT_EQ(alone.code, 0) << alone.err;
   EXPECT_EQ(alone.out,
             run_program(cat("logprobs --model ", folder, "/base --adapter ", adapter), ids).out);
@@ -290,7 +293,7 @@ TEST(Adapter, AsAModelIsFoundBesideItsBaseOrRefused) {
        {cat("generate --model ", adapter), cat("score --data x --model ", adapter),
         cat("train --algorithm sft --set data.path=x --set output=", folder,
             "/o --set model=", adapter)}) {
-    const Said said = run_program(arguments, ids);
+    const ProgramOutput said = run_program(arguments, ids);
     EXPECT_THAT(said.code, testing::AnyOf(2, 4)) << arguments;
     EXPECT_THAT(said.err, HasSubstr(use));
   }
@@ -301,17 +304,17 @@ TEST(Model, OnHuggingFaceIsNotDownloadedAndTheErrorSaysHow) {
        {"logprobs --model meta-llama/Llama-3.2-1B",
         "train --algorithm sft --set data.path=/dev/null --set output=/nowhere --set "
         "model=meta-llama/Llama-3.2-1B"}) {
-    const Said said = run_program(command);
+    const ProgramOutput said = run_program(command);
     EXPECT_THAT(said.err, HasSubstr("hf download meta-llama/Llama-3.2-1B --local-dir"));
     EXPECT_THAT(said.err, HasSubstr("docs/models.md"));
   }
-  const Said local = run_program("logprobs --model models/Llama-3.2-1B");
+  const ProgramOutput local = run_program("logprobs --model models/Llama-3.2-1B");
   EXPECT_THAT(local.err, Not(HasSubstr("hf download")));
   EXPECT_THAT(local.err, HasSubstr("docs/models.md"));
 }
 
 TEST(Info, KnowsAnAdapterAndAsksForItsBase) {
-  const Said said = run_program("info " + data("golden/peft/llama-q-v"));
+  const ProgramOutput said = run_program("info " + data("golden/peft/llama-q-v"));
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out, HasSubstr("LoRA of rank"));
   EXPECT_THAT(said.out, HasSubstr("which does not exist; give it with --model BASE --adapter"));

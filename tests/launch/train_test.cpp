@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::train_test {
@@ -63,7 +63,7 @@ class Runs : public testing::Test {
 };
 
 TEST_F(Runs, LeaveMetricsCheckpointsAndAPlot) {
-  const Said said = run_program(arguments("sft", "a"));
+  const ProgramOutput said = run_program(arguments("sft", "a"));
   ASSERT_EQ(said.code, 0) << said.err;
   const auto lines = json_lines(text("a/metrics.jsonl"));
   ASSERT_EQ(lines.size(), 6u);
@@ -83,7 +83,7 @@ TEST_F(Runs, LeaveMetricsCheckpointsAndAPlot) {
 }
 
 TEST_F(Runs, TimingsAddUpAndCountAllTokens) {
-  const Said said = run_program(arguments(
+  const ProgramOutput said = run_program(arguments(
       "grpo", "a",
       "--set reward=[{rule:\\ length,\\ max:\\ 60}] --set grpo.group_size=4 --set grpo.beta=0.01 "
       "--set rollout.max_new_tokens=12 --set train.peak_tflops=0.5"));
@@ -125,7 +125,7 @@ TEST_F(Runs, RolloutsWithThreadsOfTheirOwnChangeNoByte) {
   ASSERT_EQ(run_program(arguments("grpo", "shared", grpo)).code, 0);
   for (const char* threads : {"1", "2"}) {
     const std::string own = cat("own", threads);
-    const Said said =
+    const ProgramOutput said =
         run_program(arguments("grpo", own, cat(grpo, "--set rollout.threads=", threads)));
     ASSERT_EQ(said.code, 0) << said.err;
     expect_equal_ends("shared", own);
@@ -133,7 +133,7 @@ TEST_F(Runs, RolloutsWithThreadsOfTheirOwnChangeNoByte) {
 }
 
 TEST_F(Runs, RecordAllSamplesWithTheVersionsOfTheirTokens) {
-  const Said said = run_program(
+  const ProgramOutput said = run_program(
       arguments("grpo", "a",
                 "--set reward=[{rule:\\ length,\\ max:\\ 60}] --set grpo.group_size=4 --set "
                 "grpo.epochs=2 --set rollout.max_new_tokens=12 --set rollout.record=all"));
@@ -157,19 +157,20 @@ class EveryAlgorithm : public Runs, public testing::WithParamInterface<const cha
   }
 };
 
-TEST_P(EveryAlgorithm, GoesOnWithTheSameBitsAfterAPause) {
+TEST_P(EveryAlgorithm, ContinuesWithTheSameBitsAfterAPause) {
   ASSERT_EQ(
       run_program(arguments(GetParam(), "whole", more() + " --set train.schedule=constant")).code,
       0);
   const std::string constant = more() + " --set train.schedule=constant";
-  const Said half = run_program(arguments(GetParam(), "parts", constant + " --set train.steps=3"));
+  const ProgramOutput half =
+      run_program(arguments(GetParam(), "parts", constant + " --set train.steps=3"));
   ASSERT_EQ(half.code, 0) << half.err;
-  const Said rest = run_program(arguments(GetParam(), "parts", constant));
+  const ProgramOutput rest = run_program(arguments(GetParam(), "parts", constant));
   ASSERT_EQ(rest.code, 0) << rest.err;
   expect_equal_ends("whole", "parts");
 }
 
-TEST_P(EveryAlgorithm, GoesOnWithTheSameBitsAfterAnyKill) {
+TEST_P(EveryAlgorithm, ContinuesWithTheSameBitsAfterAnyKill) {
   ASSERT_EQ(run_program(arguments(GetParam(), "whole", more())).code, 0);
   const std::string command = cat("'" TROUPE_PROGRAM "' ", arguments(GetParam(), "killed", more()),
                                   " >", folder_, "/log 2>&1");
@@ -227,7 +228,7 @@ TEST_F(Runs, AnotherProcessMayNotUseTheSameOutput) {
 TEST_F(Runs, ABadRowIsNamed) {
   ASSERT_TRUE(
       write_file_durably(rows_, "{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"a\"}\n"));
-  const Said said = run_program(arguments("sft", "a"));
+  const ProgramOutput said = run_program(arguments("sft", "a"));
   EXPECT_EQ(said.code, 3);
   EXPECT_THAT(said.err, HasSubstr("rows.jsonl:2"));
 }

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::training_cases {
@@ -38,7 +38,7 @@ std::string combined(const std::vector<std::string>& folders) {
 /// The metrics of a run; what stderr says fails the test if there are none.
 std::vector<Json> metrics_of(const std::string& arguments) {
   const std::string folder = scratch_folder();
-  const Said said = run_program(
+  const ProgramOutput said = run_program(
       cat("train --quiet --set output=", folder, "/run --set data.shuffle=false ", arguments));
   EXPECT_EQ(said.code, 0) << said.err;
   const auto text = read_file(folder + "/run/metrics.jsonl");
@@ -102,7 +102,8 @@ TEST(TrainingCases, SamplesAcrossTheSwitchOfLongRopeHaveARatioOfOne) {
 }
 
 double nll_of(const std::string& arguments, const std::string& ids) {
-  const Said said = run_program("logprobs --model " + arguments, value_or_throw(read_file(ids)));
+  const ProgramOutput said =
+      run_program("logprobs --model " + arguments, value_or_throw(read_file(ids)));
   EXPECT_EQ(said.code, 0) << said.err;
   const auto lines = json_lines(said.out);
   return lines.empty() || !lines[0].find("nll") ? NAN : lines[0].find("nll")->number();

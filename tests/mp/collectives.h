@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 #include "engine/parallel/all_reduce.h"
 #include "engine/parallel/grid.h"
 

@@ -7,9 +7,9 @@
 #include <iostream>
 #include <thread>
 
-#include "engine/parallel/hostile.h"
 #include "tests/mp/actor.h"
 #include "tests/mp/collectives.h"
+#include "tests/support/hostile.h"
 #include "tests/support/on_ranks.h"
 #include "tests/support/operation_oracle.h"
 #include "tests/support/stage_generation.h"

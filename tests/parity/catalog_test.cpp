@@ -20,7 +20,7 @@
 #include "tests/algorithms/losses/policy_family.h"
 #include "tests/algorithms/losses/preference_family.h"
 #include "tests/algorithms/losses/scored_family.h"
-#include "tests/support/grid_decoder.h"
+#include "tests/support/training_run.h"
 
 namespace troupe::test {
 namespace {
@@ -65,39 +65,19 @@ GridModel model_of(const Line& line) {
   return line.labels > 0 ? scored(body, line.labels, line.labels > 1) : body;
 }
 
-struct Found {
-  double loss = 0;
-  std::map<std::string, double> report;
-  std::vector<float> gradient, weights;
-  std::vector<double> norms;  // of two updates
-};
+/// A large eps keeps the step a smooth function of the gradient, so that updates can be compared at
+/// all.
+TrainingRun run_of(const Line& line, const Experience& batch, std::int32_t micro_batch_tokens) {
+  return {.model = model_of(line),
+          .loss = line.loss,
+          .batch = batch,
+          .options = {.micro_batch_tokens = micro_batch_tokens, .optimizer = {.eps = 1e-3}},
+          .updates = 2,
+          .keeps_gradient = true};
+}
 
-Found measure(const Line& line, const Experience& batch, std::int32_t micro_batch_tokens,
-              const Mesh& mesh = Mesh()) {
-  const auto device = engine::ops::make_cpu_device({.threads = 1});
-  // A large eps keeps the step a smooth function of the gradient, so that updates can be compared
-  // at all.
-  Trainer trainer(grid_decoder(*device, model_of(line), 3, mesh, true),
-                  {.micro_batch_tokens = micro_batch_tokens, .optimizer = {.eps = 1e-3}}, &mesh);
-  auto& parameters = trainer.model().parameters();
-  Found found;
-  for (int step = 0; step < 2; ++step) {
-    const auto all = trainer.forward_backward(batch, line.loss);
-    // The gradient of one replica, made whole: update() does the same, so it is left to it in the
-    // second step.
-    if (step == 0) {
-      found.loss = all.loss;
-      found.report = all.report.values();
-      auto kept = engine::ops::to_host(*device, parameters.grads());
-      engine::nn::all_reduce_gradients(parameters, trainer.model().tp(),
-                                       mesh.grid().dp > 1 ? &mesh.dp() : nullptr);
-      found.gradient = engine::nn::gather_logical(parameters, parameters.grads(), mesh);
-      device->upload(parameters.grads(), kept);
-    }
-    found.norms.push_back(value_or_throw(trainer.update(1e-2)).grad_norm);
-  }
-  found.weights = engine::nn::gather_logical(parameters, mesh);
-  return found;
+Trained measure(const Line& line, const Experience& batch, std::int32_t micro_batch_tokens) {
+  return run_of(line, batch, micro_batch_tokens).on(Mesh());
 }
 
 // Fills the columns with the model's own outputs plus small differences: ratios near 1, values near
@@ -147,26 +127,18 @@ Experience batch_of(const Line& line) {
   return b;
 }
 
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  std::vector<float> difference;
-  for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b.at(i));
-  return std::sqrt(dot(difference, difference) / dot(b, b));
-}
-
-void expect_near(const Found& a, const Found& b, double tolerance) {
-  EXPECT_NEAR(a.loss, b.loss, tolerance * std::max(1.0, std::abs(b.loss)));
+void expect_near(const Trained& a, const Trained& b, double tolerance) {
+  EXPECT_NEAR(a.losses[0], b.losses[0], tolerance * std::max(1.0, std::abs(b.losses[0])));
   ASSERT_EQ(a.gradient.size(), b.gradient.size());
   EXPECT_LT(distance(a.gradient, b.gradient), tolerance);
   EXPECT_LT(distance(a.weights, b.weights), tolerance);
   for (std::size_t i = 0; i < a.norms.size(); ++i)
     EXPECT_NEAR(a.norms[i], b.norms[i], tolerance * b.norms[i]);
-  ASSERT_EQ(a.report.size(), b.report.size());
-  for (const auto& [name, value] : b.report)
-    EXPECT_NEAR(a.report.at(name), value, 1e-5 * std::max(1.0, std::abs(value))) << name;
+  expect_near_reports(a, b);
 }
 
-void expect_equal(const Found& a, const Found& b) {
-  EXPECT_EQ(a.loss, b.loss);
+void expect_equal(const Trained& a, const Trained& b) {
+  EXPECT_EQ(a.losses, b.losses);
   EXPECT_EQ(a.report, b.report);
   EXPECT_EQ(a.norms, b.norms);
   EXPECT_EQ(a.gradient, b.gradient);
@@ -179,20 +151,20 @@ void for_each_line(const Visit& visit) {
   for (const Line& line : table()) {
     SCOPED_TRACE(cat(line.loss.spec().name, " ", line.loss.spec().fields.dump()));
     const Experience batch = batch_of(line);
-    const Found whole = measure(line, batch, 1 << 20);
+    const Trained whole = measure(line, batch, 1 << 20);
     EXPECT_GT(dot(whole.gradient, whole.gradient), 1e-8) << "this batch shows nothing";
     visit(line, batch, whole);
   }
 }
 
 TEST(Catalog, TheSizeOfMicroBatchesChangesNoBitOfALossOrAnUpdate) {
-  for_each_line([](const Line& line, const Experience& batch, const Found& whole) {
+  for_each_line([](const Line& line, const Experience& batch, const Trained& whole) {
     for (const std::int32_t tokens : {1, 45}) expect_equal(measure(line, batch, tokens), whole);
   });
 }
 
 TEST(Catalog, TheOrderOfUnitsChangesNoLossAndNoUpdate) {
-  for_each_line([](const Line& line, const Experience& batch, const Found& whole) {
+  for_each_line([](const Line& line, const Experience& batch, const Trained& whole) {
     const int units = batch.sequences() / batch.sequences_per_group;
     std::vector<std::int32_t> order;
     for (int i = 0; i < units; ++i)
@@ -203,13 +175,12 @@ TEST(Catalog, TheOrderOfUnitsChangesNoLossAndNoUpdate) {
 }
 
 TEST(Catalog, RanksThatShareBatchAndModelChangeNoLossAndNoUpdate) {
-  for_each_line([](const Line& line, const Experience& batch, const Found& whole) {
+  for_each_line([](const Line& line, const Experience& batch, const Trained& whole) {
     for (const Grid grid : {Grid{2, 1}, Grid{2, 2}}) {
-      const auto ranks =
-          on_grid(grid, [&](const Mesh& mesh) { return measure(line, batch, 45, mesh); });
+      const auto ranks = run_of(line, batch, 45).on_ranks_of(grid);
       expect_near(ranks[0], whole, 1e-5);
-      for (const Found& rank : ranks) {
-        EXPECT_EQ(rank.loss, ranks[0].loss);
+      for (const Trained& rank : ranks) {
+        EXPECT_EQ(rank.losses, ranks[0].losses);
         EXPECT_EQ(rank.report, ranks[0].report);
       }
     }

@@ -16,7 +16,7 @@
 #include "engine/nn/ring_attention.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
-#include "tests/support/grid_decoder.h"
+#include "tests/support/training_run.h"
 
 namespace troupe::test {
 namespace {
@@ -25,52 +25,9 @@ using engine::nn::ContextPart;
 using engine::train::Trainer;
 using engine::train::TrainerOptions;
 
-struct Trained {
-  std::vector<double> losses, norms;
-  std::vector<float> weights, exp_avg, logp;
-};
-
-struct TrainingRun {
-  GridModel model;
-  engine::loss::AnyLoss loss = algorithms::SftLoss{};
-  Experience batch;
-  TrainerOptions options = {};
-  int ulysses = 1;            ///< size of the groups that exchange heads
-  bool divides_rows = false;  ///< sequence parallelism
-  int inner_ring = 1;         ///< size of the inner rings
-
-  Trained on(const Mesh& mesh) const {
-    const auto device = engine::ops::make_cpu_device({.threads = 1});
-    TrainerOptions smooth = options;
-    smooth.optimizer.eps = 1e-3;  // updates are a smooth function of the gradient
-    const int degree = mesh.grid().cp > 1 ? ulysses : 1;
-    const int inner = mesh.grid().cp > 1 ? inner_ring : 1;
-    auto part = part_on(mesh, {}, degree);
-    part.divides_rows = divides_rows;
-    part.inner_ring = inner;
-    Trainer trainer(part_decoder(*device, model, 3, part, true), smooth, &mesh);
-    Trained out;
-    for (int step = 0; step < 7; ++step) {
-      out.losses.push_back(trainer.forward_backward(batch, loss).loss);
-      out.norms.push_back(value_or_throw(trainer.update(1e-2)).grad_norm);
-    }
-    if (model.spec.labels == 0) out.logp = trainer.logprobs(batch, 0.7);
-    out.weights = gather_model(trainer.model(), mesh);
-    out.exp_avg = gather_model(trainer.model(), trainer.optimizer().exp_avg(), mesh,
-                               trainer.optimizer().shards());
-    return out;
-  }
-};
-
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  std::vector<float> difference;
-  for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b.at(i));
-  return std::sqrt(dot(difference, difference) / dot(b, b));
-}
-
 // Every rank's results are those of rank 0.
 Trained on_all(const TrainingRun& run, Grid grid) {
-  const auto ranks = on_grid(grid, [&](const Mesh& mesh) { return run.on(mesh); });
+  const auto ranks = run.on_ranks_of(grid);
   for (const Trained& rank : ranks) {
     EXPECT_EQ(rank.losses, ranks[0].losses);
     EXPECT_EQ(rank.norms, ranks[0].norms);
@@ -79,7 +36,9 @@ Trained on_all(const TrainingRun& run, Grid grid) {
   return ranks[0];
 }
 
-void expect_what_one_rank_trains(const TrainingRun& run, Grid grid) {
+void expect_what_one_rank_trains(TrainingRun run, Grid grid) {
+  run.options.optimizer.eps = 1e-3;  // updates are a smooth function of the gradient
+  run.updates = run.scored_after = 7;
   SCOPED_TRACE(cat(run.model.title, " ", to_string(grid), ", ulysses ", run.ulysses));
   const Trained one = run.on(Mesh()), found = on_all(run, grid);
   const bool only_ulysses = grid.cp == run.ulysses && grid.cp * grid.pp == grid.ranks();
@@ -179,9 +138,11 @@ TEST(Context, RecomputationAndADividedOptimizerChangeNoBit) {
       EXPECT_EQ(other.weights, plain.weights);
       EXPECT_EQ(other.exp_avg, plain.exp_avg);
     };
-    run.options.recomputed = {.attention = true, .activation = true, .norm = true};
+    run.options.recomputed = {.kinds = {engine::nn::Recompute::attention,
+                                        engine::nn::Recompute::activation,
+                                        engine::nn::Recompute::norm}};
     expect_same();
-    run.options.recomputed = {.layers = true};
+    run.options.recomputed = {.kinds = {engine::nn::Recompute::full}};
     expect_same();
     run.options.shard_optimizer = true;
     expect_same();
@@ -209,9 +170,10 @@ TEST(SequenceParallelism, CombinesWithTheOtherAxesAndRecomputation) {
     expect_what_one_rank_trains(run, grid);
   const Grid grid{.dp = 2, .tp = 2};
   const Trained plain = on_all(run, grid);
-  for (const auto& recomputed :
-       {engine::nn::Recomputed{.attention = true, .activation = true, .norm = true},
-        engine::nn::Recomputed{.layers = true}}) {
+  for (const auto& recomputed : {engine::nn::Recomputed{.kinds = {engine::nn::Recompute::attention,
+                                                                  engine::nn::Recompute::activation,
+                                                                  engine::nn::Recompute::norm}},
+                                 engine::nn::Recomputed{.kinds = {engine::nn::Recompute::full}}}) {
     run.options.recomputed = recomputed;
     EXPECT_EQ(on_all(run, grid).weights, plain.weights);
   }
@@ -231,7 +193,7 @@ Tensor numbered(engine::ops::Device& device, engine::parallel::Range rows, int h
   return engine::ops::from_host(device, {rows.size(), std::int64_t{heads} * size}, values);
 }
 
-TEST(HeadExchange, EveryRankGetsAllRowsOfItsHeadsAndTheWayBackSumsCopies) {
+TEST(HeadExchange, EveryRankGetsAllRowsOfItsHeadsAndTheBackwardPassSumsCopies) {
   constexpr int size = 3;
   for (const int ranks : {2, 3, 5, 7})
     for (const auto& [heads, kv_heads] : {std::pair{6, 3}, {4, 1}, {8, 2}, {12, 4}})
@@ -316,8 +278,9 @@ Attended whole_attention(const engine::ops::AttentionShape& shape) {
   Tensor out = device->empty(q.shape()), lse = device->empty({ring_tokens, shape.heads}),
          dq = device->empty(q.shape()), dk = device->empty(k.shape()),
          dv = device->empty(k.shape());
-  const engine::ops::KeyValues kv{k, v, 0, {}};
-  const engine::ops::AttentionInputs in{q, kv, ragged(), shape};
+  const engine::ops::KeyValues kv{k, v};
+  const auto layout = device->prepare(ragged());
+  const engine::ops::AttentionInputs in{q, kv, layout, shape};
   device->attention(in, out, &lse);
   device->attention_backward(in, {out, lse, dout, dq, dk, dv});
   using engine::ops::to_host;
@@ -349,7 +312,8 @@ void attend_on_rank(engine::parallel::Communicator& group, const engine::ops::At
   Tensor out = device->empty(q.shape()), lse = device->empty({std::ssize(rows), shape.heads}),
          dq = device->empty(q.shape()), dk = device->empty(k.shape()),
          dv = device->empty(k.shape());
-  const engine::nn::ForwardContext pass{.device = *device, .layout = ragged(), .context = &part};
+  const auto layout = device->prepare(ragged());
+  const engine::nn::ForwardContext pass{.device = *device, .layout = layout, .context = &part};
   engine::nn::ring_attention(pass, {q, k, v, shape}, out, &lse);
   engine::nn::ring_attention_backward(pass, {q, k, v, shape}, {out, lse, dout, dq, dk, dv});
   put_rows(*device, out, rows, whole.out);

@@ -98,8 +98,10 @@ TEST(Dropout, DependsNeitherOnMicroBatchesNorOnRecomputation) {
   }
   using engine::nn::Recomputed;
   for (const Recomputed& recomputed :
-       {Recomputed{}, Recomputed{.layers = true}, Recomputed{.layers = true, .count = 2},
-        Recomputed{.attention = true, .activation = true, .norm = true}}) {
+       {Recomputed{}, Recomputed{.kinds = {engine::nn::Recompute::full}},
+        Recomputed{.kinds = {engine::nn::Recompute::full}, .layers = 2},
+        Recomputed{.kinds = {engine::nn::Recompute::attention, engine::nn::Recompute::activation,
+                             engine::nn::Recompute::norm}}}) {
     run.options.recomputed = recomputed;
     EXPECT_EQ(run.on(Mesh()).weights, whole.weights);
   }

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 
 #include "engine/generate/generator.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
+#include "tests/support/generate_all.h"
 #include "tests/support/grid_decoder.h"
 
 namespace troupe::test {
@@ -41,6 +44,9 @@ std::vector<engine::generate::Request> requests(std::int64_t vocabulary, bool gr
     request.params.max_new_tokens = 15;
     request.params.seed = 9;
     request.params.top_logprobs = 3;
+    // Sampling masks: the whole vocabulary, one token, and so few that parts of it have none.
+    request.params.report_masks = true;
+    if (!greedy) request.params.top_k = std::array{0, 1, 5}[i % 3];
     all.push_back(std::move(request));
   }
   return all;
@@ -52,7 +58,7 @@ std::vector<Generation> generate(const GridModel& model, const Mesh& mesh, bool 
   const auto decoder = grid_decoder(*device, model, 7, mesh, false);
   auto generator = value_or_throw(engine::generate::Generator::create(
       *decoder, {.pages = 20, .max_sequences = 5, .tokens_per_step = 30, .precision = precision}));
-  return value_or_throw(generator.generate_all(requests(model.spec.vocabulary, greedy)));
+  return value_or_throw(test::generate_all(generator, requests(model.spec.vocabulary, greedy)));
 }
 
 std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
@@ -65,6 +71,7 @@ void expect_same_tokens(const std::vector<Generation>& a, const std::vector<Gene
   ASSERT_EQ(a.size(), b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
     EXPECT_EQ(a[i].ids, b[i].ids);
+    EXPECT_EQ(a[i].masks, b[i].masks);
     EXPECT_THAT(a[i].logp, testing::Pointwise(testing::FloatNear(1e-5f), b[i].logp));
     EXPECT_THAT(a[i].sampling_logp,
                 testing::Pointwise(testing::FloatNear(1e-5f), b[i].sampling_logp));
@@ -98,6 +105,8 @@ std::pair<engine::data::Experience, std::vector<float>> as_batch(
     auto ids = requests(model.spec.vocabulary, false)[one.id].prompt;
     said.resize(said.size() + ids.size(), 0.0f);
     said.insert(said.end(), one.sampling_logp.begin(), one.sampling_logp.end());
+    batch.sampling_mask.append_whole(ids.size());
+    batch.sampling_mask.append(one.masks, 0, one.masks.size());
     std::vector<float> mask(ids.size(), 0.0f);
     ids.insert(ids.end(), one.ids.begin(), one.ids.end());
     mask.resize(ids.size(), 1.0f);
@@ -113,11 +122,12 @@ TEST_P(GridGeneration, ASampledTokensProbabilityHasTheBitsOfTheGroupsTrainer) {
       const auto [batch, said] = as_batch(model, generate(model, mesh, false, precision));
       const auto device = engine::ops::make_cpu_device({.threads = 1});
       Trainer trainer(grid_decoder(*device, model, 7, mesh, true),
-                      {.precision = precision, .micro_batch_tokens = 40}, &mesh);
+                      {.dtype = precision, .micro_batch_tokens = 40}, &mesh);
       return std::pair(bits_of(trainer.logprobs(batch, 0.7)), bits_of(said));
     });
     for (const auto& [trained, said] : ranks) {
       EXPECT_GT(said.size(), 100u);
+      EXPECT_GT(std::ranges::count(said, 0u), 50);  // of masks with one token
       EXPECT_EQ(trained, said);
     }
   }

@@ -15,21 +15,13 @@
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/partition.h"
 #include "engine/train/trainer.h"
-#include "tests/support/grid_decoder.h"
+#include "tests/support/training_run.h"
 
 namespace troupe::test {
 namespace {
 
 using engine::train::Trainer;
 using testing::HasSubstr;
-
-struct Found {
-  double loss = 0;
-  std::int64_t tokens = 0;
-  std::map<std::string, double> report;
-  std::vector<float> gradient, logp, weights;
-  std::vector<double> norms;  // of three updates
-};
 
 struct GridCase {
   GridModel model;
@@ -56,45 +48,20 @@ std::vector<Objective> objectives() {
   return {{algorithms::SftLoss{}, 1}, {algorithms::DpoLoss{}, 2}, {grpo, 1}};
 }
 
-Found measure(const GridModel& model, const Mesh& mesh, const Objective& objective,
-              const Experience& batch) {
-  const auto device = engine::ops::make_cpu_device({.threads = 1});
-  // A large eps keeps the step a smooth function of the gradient, so that updates can be compared
-  // at all.
-  Trainer trainer(grid_decoder(*device, model, 3, mesh, true),
-                  {.micro_batch_tokens = 60, .optimizer = {.eps = 1e-3}}, &mesh);
-  auto& parameters = trainer.model().parameters();
-  Found found;
-  found.logp = trainer.logprobs(batch, objective.loss.needs().temperature);
-  for (int step = 0; step < 3; ++step) {
-    const auto all = trainer.forward_backward(batch, objective.loss);
-    if (step == 0) {
-      found.loss = all.loss;
-      found.tokens = all.tokens;
-      found.report = all.report.values();
-      if (mesh.grid().pp > 1 && model.spec.tied)  // two stages, both with the table
-        engine::nn::sum_tied_gradient(*device, parameters.at("model.embed_tokens.weight"),
-                                      mesh.pp());
-      engine::nn::all_reduce_gradients(parameters, trainer.model().tp(),
-                                       mesh.replicas().size() > 1 ? &mesh.replicas() : nullptr);
-      found.gradient = gather_model(trainer.model(), parameters.grads(), mesh);
-      trainer.optimizer().zero_grad();
-      trainer.forward_backward(batch, objective.loss);
-    }
-    found.norms.push_back(value_or_throw(trainer.update(1e-2)).grad_norm);
-  }
-  found.weights = gather_model(trainer.model(), mesh);
-  return found;
+/// A large eps keeps the step a smooth function of the gradient, so that updates can be compared at
+/// all.
+TrainingRun run_of(const GridModel& model, const Objective& objective, Experience batch) {
+  return {.model = model,
+          .loss = objective.loss,
+          .batch = std::move(batch),
+          .options = {.micro_batch_tokens = 60, .optimizer = {.eps = 1e-3}},
+          .scored_after = 0,
+          .temperature = objective.loss.needs().temperature,
+          .keeps_gradient = true};
 }
 
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  std::vector<float> difference;
-  for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(a[i] - b.at(i));
-  return std::sqrt(dot(difference, difference) / dot(b, b));
-}
-
-void expect_near(const Found& a, const Found& b) {
-  EXPECT_NEAR(a.loss, b.loss, 2e-6 * std::max(1.0, std::abs(b.loss)));
+void expect_near(const Trained& a, const Trained& b) {
+  EXPECT_NEAR(a.losses[0], b.losses[0], 2e-6 * std::max(1.0, std::abs(b.losses[0])));
   EXPECT_EQ(a.tokens, b.tokens);
   ASSERT_EQ(a.gradient.size(), b.gradient.size());
   EXPECT_GT(dot(b.gradient, b.gradient), 1e-6) << "this batch shows nothing";
@@ -102,13 +69,11 @@ void expect_near(const Found& a, const Found& b) {
   EXPECT_LT(distance(a.logp, b.logp), 1e-6);
   EXPECT_LT(distance(a.weights, b.weights), 1e-5);
   for (std::size_t i = 0; i < 3; ++i) EXPECT_NEAR(a.norms[i], b.norms[i], 1e-5 * b.norms[i]);
-  ASSERT_EQ(a.report.size(), b.report.size());
-  for (const auto& [name, value] : b.report)
-    EXPECT_NEAR(a.report.at(name), value, 1e-5 * std::max(1.0, std::abs(value))) << name;
+  expect_near_reports(a, b);
 }
 
-void expect_same_answers(const Found& a, const Found& b) {
-  EXPECT_EQ(a.loss, b.loss);
+void expect_same_answers(const Trained& a, const Trained& b) {
+  EXPECT_EQ(a.losses, b.losses);
   EXPECT_EQ(a.tokens, b.tokens);
   EXPECT_EQ(a.report, b.report);
   EXPECT_EQ(a.logp, b.logp);
@@ -120,24 +85,21 @@ class GridParity : public testing::TestWithParam<GridCase> {};
 TEST_P(GridParity, AGroupTrainsWhatOneRankTrains) {
   const auto& [model, grid] = GetParam();
   for (const Objective& objective : objectives()) {
-    const Experience batch = full_batch(5, 10, objective.unit, model.spec.vocabulary);
-    const Found one = measure(model, Mesh(), objective, batch);
-    const auto ranks =
-        on_grid(grid, [&](const Mesh& mesh) { return measure(model, mesh, objective, batch); });
+    const TrainingRun run =
+        run_of(model, objective, full_batch(5, 10, objective.unit, model.spec.vocabulary));
+    const Trained one = run.on(Mesh());
+    const auto ranks = run.on_ranks_of(grid);
     SCOPED_TRACE(objective.loss.spec().name);
     expect_near(ranks[0], one);
-    for (const Found& rank : ranks) expect_same_answers(rank, ranks[0]);
+    for (const Trained& rank : ranks) expect_same_answers(rank, ranks[0]);
   }
 }
 
 TEST_P(GridParity, AReplicaWithoutASequenceDoesNotHang) {
   const auto& [model, grid] = GetParam();
-  const Objective objective = objectives()[0];
-  const Experience batch = full_batch(6, 1, 1, model.spec.vocabulary);
-  const Found one = measure(model, Mesh(), objective, batch);
-  const auto ranks =
-      on_grid(grid, [&](const Mesh& mesh) { return measure(model, mesh, objective, batch); });
-  expect_near(ranks[0], one);
+  const TrainingRun run =
+      run_of(model, objectives()[0], full_batch(6, 1, 1, model.spec.vocabulary));
+  expect_near(run.on_ranks_of(grid)[0], run.on(Mesh()));
 }
 
 TEST_P(GridParity, WeightsAreRoundedByTheSameChancesOnEveryGrid) {
@@ -145,7 +107,7 @@ TEST_P(GridParity, WeightsAreRoundedByTheSameChancesOnEveryGrid) {
   const auto rounded = [&](const Mesh& mesh) {
     const auto device = engine::ops::make_cpu_device({.threads = 1});
     Trainer trainer(grid_decoder(*device, model, 3, mesh, true),
-                    {.optimizer = {.bf16_weights = true, .seed = 11}}, &mesh);
+                    {.optimizer = {.weights = engine::nn::WeightType::bf16, .seed = 11}}, &mesh);
     value_or_throw(trainer.update(0));  // gradients of zero change nothing else
     auto& parameters = trainer.model().parameters();
     return std::pair{gather_model(trainer.model(), mesh),
@@ -165,7 +127,7 @@ TEST_P(GridParity, WeightsIn2BytesAreRoundedByTheSameChancesOnEveryGrid) {
   const auto decayed = [&](const Mesh& mesh) {
     const auto device = engine::ops::make_cpu_device({.threads = 1});
     auto part = part_on(mesh, {}, 1);
-    part.storage = {.values = DType::bf16, .grads = DType::bf16};
+    part.types = {.values = DType::bf16, .grads = DType::bf16};
     auto decoder = std::make_unique<engine::models::Decoder>(*device, model.spec, true, part);
     scatter_model(random_values(engine::nn::logical_count(decoder->whole()), 503, 0.5), *decoder);
     Trainer trainer(std::move(decoder), {.optimizer = {.weight_decay = 0.5, .seed = 11}}, &mesh);

@@ -6,33 +6,12 @@
 #include "engine/nn/gradient_sums.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
-#include "tests/support/grid_decoder.h"
+#include "tests/support/training_run.h"
 
 namespace troupe::test {
 namespace {
 
 using engine::train::Overlap;
-using engine::train::Trainer;
-using engine::train::TrainerOptions;
-
-struct OverlapRun {
-  std::vector<float> weights, logp;
-  std::vector<double> losses, norms;
-};
-
-OverlapRun run_of(const GridModel& model, const Mesh& mesh, const TrainerOptions& options,
-                  const Experience& batch, const engine::loss::AnyLoss& loss) {
-  const auto device = engine::ops::make_cpu_device({.threads = 1});
-  Trainer trainer(grid_decoder(*device, model, 3, mesh, true), options, &mesh);
-  OverlapRun found;
-  for (int step = 0; step < 4; ++step) {
-    found.losses.push_back(trainer.forward_backward(batch, loss).loss);
-    found.norms.push_back(value_or_throw(trainer.update(1e-2)).grad_norm);
-    if (step == 1) found.logp = trainer.logprobs(batch, 1);
-  }
-  found.weights = gather_model(trainer.model(), mesh);
-  return found;
-}
 
 GridModel with_layers(GridModel model, int layers) {
   model.spec.layers = layers;
@@ -41,20 +20,18 @@ GridModel with_layers(GridModel model, int layers) {
 
 /// Buckets are shorter than a layer. Blocks of the norm of a divided optimizer are as long as a
 /// tensor with tp or pp, so that there are several buckets there, too.
-void expect_no_bit_changes(const GridModel& model, Grid grid, const Experience& batch,
-                           const engine::loss::AnyLoss& loss) {
+void expect_no_bit_changes(TrainingRun run, Grid grid) {
+  run.updates = 4;
+  run.scored_after = 2;
   for (const bool divided : {false, true}) {
-    TrainerOptions options{.micro_batch_tokens = 40, .shard_optimizer = divided};
-    options.bucket_values = 500;
-    const auto run = [&](Overlap overlap) {
-      options.overlap = overlap;
-      return on_grid(grid,
-                     [&](const Mesh& mesh) { return run_of(model, mesh, options, batch, loss); });
-    };
-    const auto plain = run(Overlap::none);
+    run.options = {.micro_batch_tokens = 40, .shard_optimizer = divided};
+    run.options.bucket_values = 500;
+    run.options.overlap = Overlap::none;
+    const auto plain = run.on_ranks_of(grid);
     for (const Overlap overlap : {Overlap::gradients, Overlap::all}) {
-      SCOPED_TRACE(cat(model.title, divided ? ", divided" : ""));
-      const auto found = run(overlap);
+      SCOPED_TRACE(cat(run.model.title, divided ? ", divided" : ""));
+      run.options.overlap = overlap;
+      const auto found = run.on_ranks_of(grid);
       for (std::size_t rank = 0; rank < plain.size(); ++rank) {
         EXPECT_EQ(found[rank].losses, plain[rank].losses);
         EXPECT_EQ(found[rank].norms, plain[rank].norms);
@@ -67,21 +44,23 @@ void expect_no_bit_changes(const GridModel& model, Grid grid, const Experience& 
 
 TEST(Overlap, ChangesNoBitOfReplicas) {
   for (const GridModel& model : grid_models())
-    expect_no_bit_changes(model, {.dp = 3}, full_batch(5, 10, 1, model.spec.vocabulary),
-                          algorithms::SftLoss{});
+    expect_no_bit_changes({.model = model, .batch = full_batch(5, 10, 1, model.spec.vocabulary)},
+                          {.dp = 3});
 }
 
 TEST(Overlap, ChangesNoBitWithTheOtherAxes) {
   const GridModel model = with_layers(grid_models()[0], 3);
   const Experience batch = full_batch(6, 12, 1, model.spec.vocabulary);
   for (const Grid grid : {Grid{.dp = 2, .tp = 2}, Grid{.dp = 2, .pp = 2}, Grid{.cp = 2}})
-    expect_no_bit_changes(model, grid, batch, algorithms::SftLoss{});
+    expect_no_bit_changes({.model = model, .batch = batch}, grid);
 }
 
 TEST(Overlap, ChangesNoBitOfALossOfPairsWhereAReplicaHasNoSequence) {
   const GridModel model = with_layers(grid_models()[1], 3);
-  expect_no_bit_changes(model, {.dp = 3}, full_batch(7, 2, 2, model.spec.vocabulary),
-                        algorithms::DpoLoss{});
+  expect_no_bit_changes({.model = model,
+                         .loss = algorithms::DpoLoss{},
+                         .batch = full_batch(7, 2, 2, model.spec.vocabulary)},
+                        {.dp = 3});
 }
 
 TEST(Overlap, GradientsOfLaterLayersAreCompleteFirst) {

@@ -13,7 +13,7 @@
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/run_stages.h"
 #include "engine/train/trainer.h"
-#include "tests/support/grid_decoder.h"
+#include "tests/support/training_run.h"
 
 namespace troupe::test {
 namespace {
@@ -22,47 +22,11 @@ using engine::train::Trainer;
 using engine::train::TrainerOptions;
 using testing::HasSubstr;
 
-struct Trained {
-  std::vector<double> losses, norms;
-  std::vector<float> weights, exp_avg, logp;
-};
-
-struct TrainingRun {
-  GridModel model;
-  engine::loss::AnyLoss loss = algorithms::SftLoss{};
-  Experience batch;
-  TrainerOptions options = {};
-  std::vector<std::int64_t> layers = {};
-  int chunks = 1;
-  std::vector<std::int64_t> noop = {};
-
-  Trained on(const Mesh& mesh) const {
-    const auto device = engine::ops::make_cpu_device({.threads = 1});
-    auto part = part_on(mesh);
-    if (mesh.grid().pp > 1) {
-      part.layers = layers;
-      part.chunks = chunks;
-      part.noop = noop;
-    }
-    Trainer trainer(part_decoder(*device, model, 3, part, true), options, &mesh);
-    Trained out;
-    for (int step = 0; step < 3; ++step) {
-      out.losses.push_back(trainer.forward_backward(batch, loss).loss);
-      out.norms.push_back(value_or_throw(trainer.update(1e-2)).grad_norm);
-    }
-    if (model.spec.labels == 0) out.logp = trainer.logprobs(batch, 0.7);
-    out.weights = gather_model(trainer.model(), mesh);
-    out.exp_avg = gather_model(trainer.model(), trainer.optimizer().exp_avg(), mesh,
-                               trainer.optimizer().shards());
-    return out;
-  }
-};
-
 // Without clipping: the norm is a sum over stages, whose last bits differ.
 void expect_the_bits_of_one_rank(TrainingRun run, int pp) {
   run.options.optimizer.max_grad_norm = 0;
   const Trained one = run.on(Mesh());
-  const auto stages = on_grid({1, 1, pp}, [&](const Mesh& mesh) { return run.on(mesh); });
+  const auto stages = run.on_ranks_of({1, 1, pp});
   EXPECT_EQ(stages[0].weights, one.weights);
   EXPECT_EQ(stages[0].exp_avg, one.exp_avg);
   for (const Trained& stage : stages) {
@@ -158,12 +122,12 @@ TEST(Chunks, HaveTheBitsOfOneRankForALossOfPairsAndForScores) {
 TEST(Chunks, RecomputationAndOneMicroBatchChangeNoBit) {
   const GridModel model = deep(grid_models()[1], 6);
   const Experience batch = full_batch(8, 9, 1, model.spec.vocabulary);
-  expect_the_bits_of_one_rank(
-      {.model = model,
-       .batch = batch,
-       .options = {.micro_batch_tokens = 40, .recomputed = {.layers = true}},
-       .chunks = 2},
-      3);
+  expect_the_bits_of_one_rank({.model = model,
+                               .batch = batch,
+                               .options = {.micro_batch_tokens = 40,
+                                           .recomputed = {.kinds = {engine::nn::Recompute::full}}},
+                               .chunks = 2},
+                              3);
   expect_the_bits_of_one_rank({.model = model, .batch = batch, .chunks = 3}, 2);
 }
 
@@ -232,11 +196,11 @@ TEST(Pipeline, HasTheBitsOfOneRankForALossOfPairsAndForScores) {
 TEST(Pipeline, RecomputationAndOneMicroBatchChangeNoBit) {
   const GridModel model = deep(grid_models()[1], 3);
   const Experience batch = full_batch(8, 9, 1, model.spec.vocabulary);
-  expect_the_bits_of_one_rank(
-      {.model = model,
-       .batch = batch,
-       .options = {.micro_batch_tokens = 40, .recomputed = {.layers = true}}},
-      3);
+  expect_the_bits_of_one_rank({.model = model,
+                               .batch = batch,
+                               .options = {.micro_batch_tokens = 40,
+                                           .recomputed = {.kinds = {engine::nn::Recompute::full}}}},
+                              3);
   expect_the_bits_of_one_rank({.model = model, .batch = batch, .options = {}}, 2);
 }
 
@@ -244,7 +208,7 @@ TEST(Pipeline, NoSettingOfRecomputationChangesABitOfAGrid) {
   const GridModel model = deep(grid_models()[0]);
   const Experience batch = full_batch(8, 9, 1, model.spec.vocabulary);
   TrainingRun run{.model = model, .batch = batch, .options = {.micro_batch_tokens = 40}};
-  using engine::nn::Recomputed;
+  using engine::nn::Recompute, engine::nn::Recomputed;
   using engine::nn::RecomputeMethod;
   for (const Grid grid : {Grid{.tp = 2}, Grid{.pp = 2}, Grid{.tp = 2, .pp = 2}, Grid{.cp = 2}}) {
     SCOPED_TRACE(cat("tp ", grid.tp, ", pp ", grid.pp, ", cp ", grid.cp));
@@ -258,12 +222,11 @@ TEST(Pipeline, NoSettingOfRecomputationChangesABitOfAGrid) {
     for (const bool in_advance : {false, true})
       for (const auto method : {RecomputeMethod::uniform, RecomputeMethod::block})
         for (const std::int64_t count : {1, 2, 9}) {
-          const Trained again = trained({.layers = true,
-                                         .norm = count == 2,
-                                         .method = method,
-                                         .count = count,
-                                         .in_advance = in_advance},
-                                        count == 2 ? testing::TempDir() : std::string());
+          std::vector<Recompute> kinds{Recompute::full};
+          if (count == 2) kinds.push_back(Recompute::norm);
+          const Trained again =
+              trained({.kinds = kinds, .method = method, .layers = count, .in_advance = in_advance},
+                      count == 2 ? testing::TempDir() : std::string());
           EXPECT_EQ(again.weights, kept.weights) << count << " layers, " << in_advance;
           EXPECT_EQ(again.losses, kept.losses) << count << " layers, " << in_advance;
         }
@@ -288,7 +251,8 @@ TEST(Pipeline, AStageWorksBeforeTheNextOneSendsGradients) {
                   std::future_status::ready);
         return device->empty({3, 2});
       };
-    engine::train::run_stages(*device, {mesh.pp(), mesh.pp()}, passes);
+    const auto stages = engine::collectives::make_tensor_group(*device, mesh.pp());
+    engine::train::run_stages(*device, {*stages, *stages}, passes);
     return 0;
   });
 }

@@ -48,8 +48,10 @@ std::vector<float> attended(engine::parallel::Communicator& group, int kv_heads)
          dv = device->empty(k.shape());
   std::vector<std::uint64_t> ids(static_cast<std::size_t>(rows));
   for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = i;
-  const engine::ops::AttentionDropout dropout{0.3, 7, 1, ids, 4};
-  const engine::nn::ForwardContext pass{.device = *device, .layout = layout(), .context = &part};
+  const auto row_ids = device->row_ids(ids);
+  const engine::ops::AttentionDropout dropout{0.3, 7, 1, row_ids, 4};
+  const auto prepared = device->prepare(layout());
+  const engine::nn::ForwardContext pass{.device = *device, .layout = prepared, .context = &part};
   const engine::nn::RingInputs in{q, k, v, six_heads, &dropout};
   engine::nn::ring_attention(pass, in, out, &lse);
   engine::nn::ring_attention_backward(pass, in, {out, lse, dout, dq, dk, dv});
@@ -113,19 +115,21 @@ TEST(RingHeads, LongChunksHaveTheGradientsOfTheWholeSequence) {
   };
   std::vector<std::int32_t> all(tokens);
   std::iota(all.begin(), all.end(), 0);
+  const auto prepared = device->prepare(whole);
   expected = run(
       *device, all,
       [&](const auto& in, Tensor& out, Tensor& lse) {
-        device->attention({in[0], {in[1], in[2], 0, {}}, whole, one_head}, out, &lse);
+        device->attention({in[0], {in[1], in[2]}, prepared, one_head}, out, &lse);
       },
       [&](const auto& in, const engine::ops::AttentionBackward& with) {
-        device->attention_backward({in[0], {in[1], in[2], 0, {}}, whole, one_head}, with);
+        device->attention_backward({in[0], {in[1], in[2]}, prepared, one_head}, with);
       });
   on_ranks(ranks, [&](engine::parallel::Communicator& group) {
     const auto own = engine::ops::make_cpu_device({.threads = 1});
     const auto groups = engine::nn::context_groups(group, *own, 1);
     const ContextPart part = engine::nn::context_part(groups, whole, nullptr);
-    const engine::nn::ForwardContext pass{.device = *own, .layout = whole, .context = &part};
+    const auto layout = own->prepare(whole);
+    const engine::nn::ForwardContext pass{.device = *own, .layout = layout, .context = &part};
     const auto found = run(
         *own, part.layout_rows,
         [&](const auto& in, Tensor& out, Tensor& lse) {

@@ -53,7 +53,7 @@ TEST(ScoreRoles, TrainerAndScorerSayTheSame) {
   EXPECT_EQ(scorer.on(question(ReadAt::token)).error().code, Errc::closed);
 }
 
-TEST(ScoreRoles, AGroupSaysWhatOneRankSays) {
+TEST(ScoreRoles, AGroupGivesWhatOneRankGives) {
   const auto asked = question(ReadAt::before);
   const auto one = ask_trainer(Mesh(), asked);
   for (const auto& rank :

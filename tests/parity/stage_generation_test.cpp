@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "engine/train/scoring.h"
+#include "tests/support/generate_all.h"
 #include "tests/support/stage_generation.h"
 
 namespace troupe::test {
@@ -81,7 +82,7 @@ std::vector<std::string> failures_of(const Mesh& mesh) {
   if (auto* norm = decoder->parameters().find("model.norm.weight"))
     device->fill(norm->value, std::numeric_limits<float>::infinity());
   auto generator = value_or_throw(Generator::create(*decoder, {}));
-  value_or_throw(generator.submit_all(mixed_requests(model.spec.vocabulary)));
+  value_or_throw(test::submit_all(generator, mixed_requests(model.spec.vocabulary)));
   std::vector<std::string> failures;
   while (!generator.idle()) {
     try {

@@ -1,8 +1,8 @@
 #include "tests/simulator/actors.h"
 
-#include "engine/base/check.h"
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::simulator {
 

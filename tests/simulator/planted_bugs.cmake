@@ -31,8 +31,8 @@ function(planted_bug name file original mutant)
 endfunction()
 
 # Admission.
-planted_bug(admits_one_batch_too_many rollout/admission.h "(limits_.eta + version_ + 1)" "limits_.eta + version_ + 2")
-planted_bug(forgets_accepted_batches rollout/admission.h "accepted_ += prompts;" "")
+planted_bug(admits_one_batch_too_many rollout/batches.h "(limits_.eta + version_ + 1)" "limits_.eta + version_ + 2")
+planted_bug(forgets_accepted_batches rollout/batches.h "accepted_ += prompts;" "")
 planted_bug(exceeds_in_flight rollout/batches.cpp "std::max<std::int64_t>(1, plan.async.in_flight / plan.samples)"
   "plan.async.in_flight / plan.samples + 1")
 planted_bug(reads_prompts_before_the_refills rollout/batches.cpp

@@ -5,8 +5,8 @@
 #include <iostream>
 #include <sstream>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "tests/simulator/planted.h"
 #include "tests/simulator/simulation.h"
 #include "tests/support/sanitized.h"

@@ -7,15 +7,15 @@
 #include <string>
 #include <tuple>
 
-#include "transports/inproc/simulated_transport.h"
+#include "tests/support/simulated_transport.h"
 
 namespace troupe::simulator {
 
 class ResendingTransport final : public transports::Transport {
  public:
-  using Later = transports::SimulatedTransport::Later;
+  using Later = test::SimulatedTransport::Later;
   /// Both outlive it, and it outlives the jobs of `later`.
-  ResendingTransport(transports::SimulatedTransport& network, Later later)
+  ResendingTransport(test::SimulatedTransport& network, Later later)
       : network_(network), later_(std::move(later)) {}
 
   std::uint64_t attach(const std::string& node, transports::Receiver receive) override;
@@ -27,7 +27,7 @@ class ResendingTransport final : public transports::Transport {
   using Key = std::tuple<std::string, std::string, std::uint64_t, bool>;
   void transmit(const Key& key, std::chrono::nanoseconds interval);
 
-  transports::SimulatedTransport& network_;
+  test::SimulatedTransport& network_;
   Later later_;
   std::map<Key, transports::Frame> unconfirmed_;
 };

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::simulator {
 namespace {
@@ -24,8 +24,8 @@ class Draws {
   std::uint64_t seed_, draws_ = 0;
 };
 
-transports::Faults draw_faults(Draws& draw) {
-  transports::Faults faults;
+test::Faults draw_faults(Draws& draw) {
+  test::Faults faults;
   faults.max_delay = Milliseconds(std::array{0, 5, 40, 200}[draw.below(4)]);
   if (draw.one_in(2)) faults.loss = 0.15;
   if (draw.one_in(2)) faults.repeat = 0.2;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "algorithms/grpo.h"
-#include "transports/inproc/simulated_transport.h"
+#include "tests/support/simulated_transport.h"
 
 namespace troupe::simulator {
 
@@ -42,7 +42,7 @@ struct Scenario {
   std::size_t chunks = 1;
   bool dynamic = false;
   algorithms::AsyncConfig async;
-  transports::Faults faults;
+  test::Faults faults;
   std::vector<Disruption> disruptions;  ///< of the first incarnations; the one after them has none
 
   std::int64_t samples() const { return prompts * minibatches * group; }

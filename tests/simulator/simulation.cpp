@@ -5,7 +5,7 @@
 
 #include "actors/runtime/run.h"
 #include "actors/runtime/virtual_scheduler.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/simulator/actors.h"
 #include "tests/simulator/resending_transport.h"
 
@@ -40,11 +40,12 @@ class Processes {
   void run(const Disruption& disruption) {
     const std::int64_t batches =
         disruption.end == End::shorter ? disruption.batches : scenario_.batches;
-    algorithms::Plan plan{.steps = batches * scenario_.minibatches,
-                          .save_every = scenario_.save_every,
-                          .learning_rate = 0.01,
-                          .schedule = value_or_throw(engine::optim::Schedule::create(
-                              engine::optim::ScheduleKind::constant, {.total_steps = 1000}))};
+    algorithms::TrainingPlan plan{
+        .steps = batches * scenario_.minibatches,
+        .save_every = scenario_.save_every,
+        .learning_rate = 0.01,
+        .schedule = value_or_throw(engine::optim::Schedule::create(
+            engine::optim::ScheduleKind::constant, {.total_steps = 1000}))};
     PromptLoader data = scenario_.data();
     SimulatedPolicy policy{&ledger_, &store_, {home_, seed_}};
     restore(plan, data, policy);
@@ -55,11 +56,11 @@ class Processes {
   }
 
  private:
-  transports::SimulatedTransport::Later later() {
+  test::SimulatedTransport::Later later() {
     return [this](auto delay, auto job) { scheduler_.later(delay, std::move(job)); };
   }
 
-  void restore(algorithms::Plan& plan, PromptLoader& data, SimulatedPolicy& policy) {
+  void restore(algorithms::TrainingPlan& plan, PromptLoader& data, SimulatedPolicy& policy) {
     if (!store_.checkpoints().empty()) {
       const auto& [step, saved] = *store_.checkpoints().rbegin();
       policy.updates = saved.updates;
@@ -117,7 +118,7 @@ class Processes {
     });
   }
 
-  void train(algorithms::Cluster& cluster, PromptLoader& data, const algorithms::Plan& plan,
+  void train(algorithms::Cluster& cluster, PromptLoader& data, const algorithms::TrainingPlan& plan,
              const Disruption& disruption) {
     const std::int64_t batches = plan.steps / scenario_.minibatches;
     try {
@@ -138,7 +139,7 @@ class Processes {
   Store& store_;
   std::uint64_t seed_;
   actors::VirtualScheduler scheduler_;
-  transports::SimulatedTransport network_;
+  test::SimulatedTransport network_;
   ResendingTransport transport_;
   actors::Node home_, verifier_;
   std::vector<std::unique_ptr<actors::Node>> rollouts_;

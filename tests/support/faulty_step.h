@@ -13,9 +13,9 @@
 #include "algorithms/losses/sft_loss.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/parallel/all_reduce.h"
-#include "engine/parallel/hostile.h"
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"
+#include "tests/support/hostile.h"
 
 namespace troupe::test {
 

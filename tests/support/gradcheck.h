@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 #include "engine/nn/compose.h"
 #include "engine/nn/parameters.h"
 

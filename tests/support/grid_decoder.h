@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/nn/logical_tensors.h"
 #include "engine/parallel/grid.h"
 #include "tests/support/llama_spec.h"
@@ -66,7 +66,9 @@ inline GridModel with_head_norms(GridModel model) {
 /// Features of the other families in combinations: Gemma's norms, caps, windows and two rotary
 /// tables; BLOOM's ALiBi slopes and embedding norm with GPT-2's positions and plain MLP; Cohere's
 /// parallel attention and MLP with Granite's multipliers; OLMo 2's norms of all queries and keys;
-/// MiniCPM3's latent attention.
+/// MiniCPM3's latent attention; GPT-NeoX's and Nemotron's LayerNorms before parallel attention and
+/// MLP, with Hunyuan's norms of rotated heads and Phi's
+/// bias of the language head.
 inline std::vector<GridModel> family_models() {
   GridModel gemma =
       with_head_norms(grid_model("NormsOnBothSidesCapsAndWindows", 4, 2, 4, true, false));
@@ -79,7 +81,7 @@ inline std::vector<GridModel> family_models() {
   gemma.spec.activation = engine::ops::Activation::gelu_tanh;
   gemma.spec.rotary.push_back({{0.5, 0.2, 0}, 1.2});
   gemma.spec.layer = {{.window = 4, .rotary = 1}, {.window = 0, .rotary = 0}};
-  GridModel bloom = grid_model("SlopesAndAPlainMlp", 6, 6, 4, false, true);
+  GridModel bloom = grid_model("AlibiAndAPlainMlp", 6, 6, 4, false, true);
   bloom.spec.layer_norm = bloom.spec.norm_bias = bloom.spec.alibi = bloom.spec.embedding_norm =
       true;
   bloom.spec.gated = false;
@@ -97,7 +99,32 @@ inline std::vector<GridModel> family_models() {
   GridModel latent = grid_model("LatentAttention", 4, 4, 4, false, true);
   latent.spec.latent = {.query_rank = 7, .key_rank = 8, .rotary = 2, .value_size = 4};
   latent.spec.rotary = {{{0.5, 0, 0}}};
-  return {gemma, bloom, cohere, olmo, latent};
+  GridModel neox = grid_model("ANormForEachSideBySide", 4, 2, 4, false, true);
+  neox.spec.norm_placement = engine::models::NormPlacement::parallel;
+  neox.spec.layer_norm = neox.spec.norm_bias = neox.spec.rotated_head_norms = true;
+  neox.spec.norm_offset = 1;
+  neox.spec.gated = false;
+  neox.spec.head_bias = true;
+  neox.spec.activation = engine::ops::Activation::relu2;
+  return {gemma, bloom, cohere, olmo, latent, neox};
+}
+
+/// Experts in all layers, chosen in groups and with a bias, and a shared one with a gate.
+inline GridModel mixture_model() {
+  GridModel mixture = grid_model("Experts", 4, 2, 4, false, false);
+  mixture.spec.experts =
+      engine::models::ExpertsSpec{.router = {.experts = 6,
+                                             .chosen = 2,
+                                             .score = engine::ops::RouterScore::sigmoid,
+                                             .groups = 3,
+                                             .kept_groups = 2,
+                                             .renormalize = engine::ops::Renormalize::sum},
+                                  .choice_bias = true,
+                                  .inner = 5,
+                                  .shared_inner = 7,
+                                  .shared_gate = true,
+                                  .sparse = {}};
+  return mixture;
 }
 
 /// Key/value heads that are split evenly, replicated on several ranks, and split unevenly; with and

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "engine/parallel/communicator.h"
 
 namespace troupe::test {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 #include "engine/data/experience.h"
 #include "engine/models/decoder.h"
 #include "tests/support/gradcheck.h"

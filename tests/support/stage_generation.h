@@ -12,6 +12,7 @@
 #include "engine/generate/beam_search.h"
 #include "engine/generate/generator.h"
 #include "engine/ops/cpu/cpu_options.h"
+#include "tests/support/generate_all.h"
 #include "tests/support/grid_decoder.h"
 
 namespace troupe::test {
@@ -40,6 +41,7 @@ inline std::vector<engine::generate::Request> mixed_requests(std::int64_t vocabu
     request.params.repetition_penalty = i % 5 == 2 ? 1.2 : 1.0;
     request.params.max_new_tokens = 15;
     request.params.seed = 9;
+    request.params.report_masks = i % 2 == 1;
     request.params.top_logprobs = i % 3 == 0 ? 3 : 0;
     request.prompt_alternatives = static_cast<int>(i % 6) - 3;
     if (request.prompt_alternatives < -1) request.prompt_alternatives = -1;
@@ -66,6 +68,9 @@ class BitText {
     for (std::size_t i = 0; i < generated.ids.size(); ++i) {
       text_ << generated.ids[i] << ' ' << generated.logp[i] << ' ' << generated.sampling_logp[i];
       if (!generated.top.empty()) add(generated.top[i]);
+      if (!generated.masks.empty() && !generated.masks[i].empty())
+        for (const auto id : value_or_throw(decode_id_set(generated.masks[i], 37)))
+          text_ << " k" << id;
       text_ << '\n';
     }
   }
@@ -90,7 +95,7 @@ inline std::string generated_text(const StageGeneration& run, const Mesh& mesh) 
   };
   auto generator = value_or_throw(engine::generate::Generator::create(*decoder, config));
   for (const auto& each :
-       value_or_throw(generator.generate_all(mixed_requests(run.model.spec.vocabulary))))
+       value_or_throw(test::generate_all(generator, mixed_requests(run.model.spec.vocabulary))))
     out.add(each);
   for (const auto& [id, scores] : prompts) {
     out << "prompt " << id << '\n';

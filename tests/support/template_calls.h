@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/jinja/filters.h"
 #include "engine/jinja/string_methods.h"
 #include "engine/jinja/tests.h"

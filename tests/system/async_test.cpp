@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/manifest.h"
 #include "tests/system/child.h"
 #include "tests/system/runs.h"
@@ -80,7 +80,7 @@ TEST_F(Async, OfPpoHasTheSameBitsOnOneLaneAndOnTwo) {
   expect_same_bytes("one", "two");
 }
 
-TEST_F(Async, AKilledRunGoesOnToTheSameBits) {
+TEST_F(Async, AKilledRunResumesToTheSameBits) {
   const std::string own_lane = settings(2) + "--set rollout.threads=1 --set train.threads=1";
   run(alone("whole", own_lane));
   const std::string parts = alone("killed", own_lane);
@@ -94,7 +94,7 @@ TEST_F(Async, AKilledRunGoesOnToTheSameBits) {
   expect_same_bytes("whole", "killed");
 }
 
-TEST_F(Async, ALongerRunGoesOnToTheSameBits) {
+TEST_F(Async, ALongerRunResumesToTheSameBits) {
   run(alone("whole", settings(2)));
   run(alone("longer", settings(2, 4)));
   EXPECT_TRUE(std::filesystem::exists(path("longer/checkpoint-4/training/version-1.safetensors")));

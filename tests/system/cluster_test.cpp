@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "engine/base/file.h"
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "tests/system/child.h"
 #include "tests/system/processes.h"
 #include "tests/system/runs.h"
@@ -236,7 +236,7 @@ TEST_F(Cluster, AGroupThatCannotStartReportsWhy) {
   // launch itself checks the headers of files; the group that loads them misses a tensor.
   const std::string no_tensors = std::string("\x02\0\0\0\0\0\0\0", 8) + "{}";
   value_or_throw(write_file_durably(path("empty/model.safetensors"), no_tensors));
-  const launch::Said got =
+  const launch::ProgramOutput got =
       launch::run_program(launched("none") + cat(" --set grpo.reference='", path("empty"), "'"));
   EXPECT_EQ(got.code, process_died);
   EXPECT_THAT(got.err, HasSubstr("reference (process "));

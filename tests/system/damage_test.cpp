@@ -5,9 +5,9 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "tests/system/disturbed_runs.h"
 
 namespace troupe::test::damage_test {
@@ -97,7 +97,7 @@ class DamagedFiles : public SystemRuns, public testing::WithParamInterface<Metho
              fs::copy_options::recursive | fs::copy_options::copy_symlinks);
     const std::string what = damage(path("damaged/" + file), draw);
     SCOPED_TRACE(cat(file, ": ", what));
-    const launch::Said said = launch::run_program(run_of("damaged"));
+    const launch::ProgramOutput said = launch::run_program(run_of("damaged"));
     EXPECT_EQ(said.code, 0) << said.err;
     expect_no_silent_damage(file, said.err);
   }
@@ -163,7 +163,7 @@ class DamagedModels : public SystemRuns, public testing::WithParamInterface<Read
     for (const std::string name : {"base", "adapter"})
       fs::copy(path("whole/" + name), path("tried/" + name), fs::copy_options::recursive);
   }
-  launch::Said read() const {
+  launch::ProgramOutput read() const {
     std::string arguments = GetParam().arguments;
     for (std::size_t at = 0; (at = arguments.find('$')) != arguments.npos;)
       arguments.replace(at, 1, path("tried"));
@@ -182,7 +182,7 @@ TEST_P(DamagedModels, AreNamedOrWithoutEffect) {
   make_checkpoints();
   const auto all = files_below(path("whole"));
   copy_checkpoints();
-  const launch::Said undisturbed = read();
+  const launch::ProgramOutput undisturbed = read();
   ASSERT_EQ(undisturbed.code, 0) << undisturbed.err;
   const std::string expected = written();
   const std::size_t wanted = wanted_count("TROUPE_DAMAGES", 8);
@@ -190,7 +190,7 @@ TEST_P(DamagedModels, AreNamedOrWithoutEffect) {
     copy_checkpoints();
     const auto& file = all[uniform_below(all.size(), 9, 0, draw)];
     SCOPED_TRACE(cat(file, ": ", damage(path("tried/" + file), draw)));
-    const launch::Said said = read();
+    const launch::ProgramOutput said = read();
     if (said.code == 0) {
       EXPECT_TRUE(written() == expected) << said.err;
       continue;

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <set>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::test {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "tests/system/child.h"
 #include "tests/system/runs.h"
 
@@ -167,7 +167,7 @@ TEST_F(Evaluated, TheBestCheckpointSurvivesKills) {
   EXPECT_TRUE(std::filesystem::exists(path("whole/best/model.safetensors")));
 }
 
-TEST_F(Evaluated, ARunThatNoLongerImprovesEndsAndGoesOnWithMorePatience) {
+TEST_F(Evaluated, ARunThatNoLongerImprovesEndsAndResumesWithMorePatience) {
   // The loss falls from the first step on, and a higher one counts as better.
   const auto of = [&](const std::string& output, int patience) {
     return arguments(

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/disturbed_runs.h"
 
 namespace troupe::test {

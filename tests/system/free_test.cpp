@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/child.h"
 #include "tests/system/runs.h"
 
@@ -73,7 +73,7 @@ TEST_F(Free, TrainsPpoWithWeightsOfTheSamples) {
   EXPECT_TRUE(corrected);
 }
 
-TEST_F(Free, AKilledRunGoesOn) {
+TEST_F(Free, AKilledRunResumes) {
   const std::string parts = arguments("grpo", "killed", settings(2, two_lanes()));
   for (std::size_t steps = 1; steps < 12; steps += 4) {
     Child child(command(parts), log());

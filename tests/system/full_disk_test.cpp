@@ -1,8 +1,8 @@
 // A full disk: files that only describe a run are given up, the others end it.
 #include <gmock/gmock.h>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/support/sanitized.h"
 #include "tests/system/disturbed_runs.h"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {
@@ -56,7 +56,7 @@ class TwoRanks : public SystemRuns {
     EXPECT_EQ(plain, divided) << key;
   }
   std::string refusal(const std::string& keys) const {
-    const launch::Said said = launch::run_program(run_of("dpo", "refused", keys));
+    const launch::ProgramOutput said = launch::run_program(run_of("dpo", "refused", keys));
     EXPECT_EQ(said.code, 2) << keys;
     return said.err;
   }
@@ -131,7 +131,7 @@ TEST_F(TwoRanks, GridsThatDoNotFitAreRefused) {
 TEST_F(TwoRanks, ExplainCountsTheShareOfAReference) {
   std::string arguments = run_of("dpo", "explained", "--set parallel.reference.tp=2");
   arguments.replace(0, 5, "explain");
-  const launch::Said said = launch::run_program(arguments);
+  const launch::ProgramOutput said = launch::run_program(arguments);
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_THAT(said.out,
               testing::ContainsRegex("reference model, [0-9.]+ [KM]iB on each of 2 ranks"));

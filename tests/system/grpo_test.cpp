@@ -1,9 +1,12 @@
 // GRPO's state besides the weights: an interrupted and resumed run writes the same bytes as an
 // uninterrupted one.
+#include <algorithm>
 #include <cstdlib>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/sets/id_sets.h"
+#include "engine/base/text/base64.h"
+#include "engine/base/text/text.h"
 #include "tests/support/sanitized.h"
 #include "tests/system/runs.h"
 
@@ -41,6 +44,8 @@ INSTANTIATE_TEST_SUITE_P(
         ResumedGrpo{
             "DecoupledPpo",
             "--set grpo.proximal=loglinear --set grpo.correction=token --set grpo.epochs=2"},
+        ResumedGrpo{"SamplingMasks",
+                    "--set rollout.top_p=0.8 --set rollout.min_new_tokens=2 --set grpo.epochs=2"},
         ResumedGrpo{
             "ClipCov",
             "--set grpo.policy_loss=clip_cov --set grpo.cov_ratio=0.1 --set grpo.cov_low=0.01"},
@@ -97,6 +102,53 @@ TEST_F(SystemRuns, RolloutsIn8BitsSayHowFarTheyAreFromThePolicy) {
       ASSERT_NE(difference, nullptr) << algorithm;
       EXPECT_GT(difference->number(), 1e-6) << algorithm;
       EXPECT_LT(difference->number(), 0.05) << algorithm;
+    }
+  }
+}
+
+constexpr std::int64_t vocabulary = 16;  // of digit-completion
+
+// With recompute_old_logp the policy scores every fresh sample: over the tokens that were left to
+// sample from it has the bits of the rollout, on any placement.
+TEST_F(SystemRuns, SamplingMasksGiveThePolicyTheBitsOfTheRollout) {
+  const std::string masked =
+      "--set train.steps=3 --set train.save_every=0 --set rollout.top_p=0.8 --set rollout.top_k=20 "
+      "--set rollout.min_new_tokens=2 --set grpo.recompute_old_logp=true ";
+  for (const auto& [name, more] :
+       {std::pair{"off", ""},
+        {"pinned", "--set async.mode=pinned --set async.eta=0"},
+        {"tp2", "--set parallel.tp=2 --set parallel.rollout.tp=2"},
+        {"pp2_dp2", "--set parallel.pp=2 --set parallel.dp=2 --set parallel.rollout.pp=2"},
+        {"lora_bf16", "--set lora.rank=4 --set train.dtype=bf16"},
+        {"lookup", "--set rollout.lookup=4"}}) {
+    run(arguments("grpo", name, cat(masked, more)));
+    const auto lines =
+        launch::json_lines(value_or_throw(read_file(path(cat(name, "/metrics.jsonl")))));
+    ASSERT_EQ(lines.size(), 3u) << name;
+    for (const Json& line : lines) {
+      const Json* difference = line.find("sampling/sampling_logp_difference/max");
+      ASSERT_NE(difference, nullptr) << name;
+      EXPECT_EQ(difference->number(), 0) << name;
+    }
+  }
+}
+
+TEST_F(SystemRuns, SamplingMasksAreInTheRecordedSamples) {
+  run(arguments("grpo", "run",
+                "--set train.steps=1 --set train.save_every=0 --set rollout.top_k=3 "
+                "--set rollout.record=all"));
+  const auto lines = launch::json_lines(value_or_throw(read_file(path("run/samples.jsonl"))));
+  ASSERT_FALSE(lines.empty());
+  for (const Json& line : lines) {
+    const auto &ids = line.find("ids")->array(), &masks = line.find("sampling_masks")->array(),
+               &logprobs = line.find("logprobs")->array();
+    ASSERT_EQ(masks.size(), ids.size());
+    for (std::size_t t = 0; t < ids.size(); ++t) {
+      const auto kept =
+          value_or_throw(decode_id_set(*decode_base64(masks[t].string()), vocabulary));
+      EXPECT_GE(kept.size(), 3u) << "the three most likely, and their equals";
+      EXPECT_NE(std::ranges::find(kept, ids[t].integer()), kept.end());
+      EXPECT_LE(logprobs[t].number(), 0);
     }
   }
 }

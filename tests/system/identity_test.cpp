@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/running_checksum.h"
 #include "tests/system/child.h"
@@ -15,7 +15,7 @@ namespace troupe::test {
 namespace {
 
 namespace fs = std::filesystem;
-using launch::data, launch::Said;
+using launch::data, launch::ProgramOutput;
 using testing::AllOf, testing::HasSubstr, testing::Not;
 
 class IdentityOfARun : public SystemRuns {
@@ -57,7 +57,7 @@ class IdentityOfARun : public SystemRuns {
   void expect_rejected(const std::string& arguments, const std::string& part,
                        const std::string& now) const {
     const std::string before = value_or_throw(read_file(path("run/config.yaml")));
-    const Said said = launch::run_program(arguments);
+    const ProgramOutput said = launch::run_program(arguments);
     EXPECT_EQ(said.code, 2) << said.err;
     EXPECT_THAT(said.err, AllOf(HasSubstr(cat("cannot resume from ", path("run/checkpoint-2"))),
                                 HasSubstr(part), HasSubstr(now), HasSubstr("--set output=NEW")));
@@ -79,7 +79,7 @@ TEST_F(IdentityOfARun, RejectsAnotherModelOfTheSameShape) {
   run(sft(model, 2));
   expect_rejected(sft(other, 4), "model: model.safetensors had ",
                   other + "/model.safetensors has ");
-  const Said fresh = launch::run_program(arguments(
+  const ProgramOutput fresh = launch::run_program(arguments(
       "sft", "new", cat("--set model='", path("run/checkpoint-2"), "' --set train.steps=1")));
   EXPECT_EQ(fresh.code, 0) << fresh.err;
 }
@@ -206,7 +206,7 @@ TEST_F(IdentityOfARun, ReadsWeightsOnceAndRemembersThem) {
   EXPECT_EQ(launch::run_program(sft(model, 4)).code, 0) << "a copy is another file, and is read";
 }
 
-TEST_F(IdentityOfARun, GoesOnFromACheckpointWithoutARecord) {
+TEST_F(IdentityOfARun, ResumesFromACheckpointWithoutARecord) {
   const std::string model = data("models/stories260k/hf"), folder = path("run/checkpoint-2");
   run(sft(model, 2));
   const std::string state = folder + "/training/state.json",
@@ -235,7 +235,7 @@ TEST_F(IdentityOfARun, ComparesACheckpointThatIsNamedExplicitly) {
                          "--set resume='",
                          path("run/checkpoint-2"), "'"));
   };
-  const Said said = launch::run_program(from_it(other));
+  const ProgramOutput said = launch::run_program(from_it(other));
   EXPECT_EQ(said.code, 2);
   EXPECT_THAT(said.err, HasSubstr("model: model.safetensors had "));
   EXPECT_THAT(run(from_it(model)), HasSubstr("train.steps: 2 in the run, now 4"));

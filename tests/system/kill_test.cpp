@@ -6,9 +6,9 @@
 #include <chrono>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "tests/support/sanitized.h"
 #include "tests/system/child.h"
 #include "tests/system/disturbed_runs.h"

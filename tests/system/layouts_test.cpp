@@ -11,7 +11,7 @@
 #include <ostream>
 #include <sstream>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors.h"
 #include "tests/system/runs.h"
 

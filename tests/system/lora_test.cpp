@@ -3,8 +3,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {
@@ -77,7 +77,7 @@ TEST_F(SystemRuns, AnAdapterIsUsedOverItsModelOrMerged) {
   EXPECT_GT(moved, 1e-3);
 }
 
-TEST_F(SystemRuns, AnAdapterToBeginWithIsWhereTheRunBeginsAndItGoesOnToTheSameBytes) {
+TEST_F(SystemRuns, AnAdapterToBeginWithIsWhereTheRunBeginsAndItResumesToTheSameBytes) {
   const auto first = [&](const char* output, const std::string& more) {
     return arguments("sft", output,
                      cat("--set train.schedule=constant --set train.learning_rate=5e-3 --set "

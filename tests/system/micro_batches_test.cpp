@@ -2,9 +2,9 @@
 // integration runs a part of the table; tests/long.sh micro_batches runs all of it.
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/sha256.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/random/sha256.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "tests/system/runs.h"

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/support/sanitized.h"
 #include "tests/system/disturbed_runs.h"
 #include "tests/system/recorded_files.h"

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {
@@ -35,7 +35,7 @@ class Ppo : public SystemRuns {
 
 // A rollout step has four training steps; the first two train the critic alone. One run resumes
 // during the warm-up, one after it.
-TEST_F(Ppo, GoesOnToTheSameBytesOfPolicyAndCriticAlsoFromWithinTheWarmUp) {
+TEST_F(Ppo, ResumesToTheSameBytesOfPolicyAndCriticAlsoFromWithinTheWarmUp) {
   const std::string warm = "--set critic.warmup_rounds=2 ";
   run(ppo("whole", warm));
   for (const char* from : {"checkpoint-4", "checkpoint-8"}) {
@@ -49,7 +49,7 @@ TEST_F(Ppo, GoesOnToTheSameBytesOfPolicyAndCriticAlsoFromWithinTheWarmUp) {
 TEST_F(Ppo, WithoutTheCriticOfItsStepItIsRefusedInWords) {
   run(ppo("whole"));
   std::filesystem::remove_all(path("whole/critic/checkpoint-8"));
-  const launch::Said said =
+  const launch::ProgramOutput said =
       launch::run_program(ppo("other", cat("--set resume='", path("whole/checkpoint-8"), "'")));
   EXPECT_NE(said.code, 0);
   EXPECT_THAT(said.err, HasSubstr(path("whole/critic/checkpoint-8")));

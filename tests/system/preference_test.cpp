@@ -2,8 +2,8 @@
 // held-out pairs are evaluated; invalid settings are rejected with a message.
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "engine/base/file.h"
+#include "engine/base/files/file.h"
 
 namespace troupe::test {
 namespace {

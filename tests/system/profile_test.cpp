@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <map>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/child.h"
 #include "tests/system/runs.h"
 
@@ -83,7 +83,7 @@ TEST_F(Profiles, ARunWritesATraceAndATableAndLearnsTheSame) {
 TEST_F(Profiles, SamplesAreGeneratedInAPhaseOfTheirOwn) {
   run(profiled("grpo", "run"));
   auto spans = spans_of("run/profile/rank0.trace.json");
-  for (const char* name : {"generate", "score", "token_logprob", "forward_backward"})
+  for (const char* name : {"generate", "score", "sample", "forward_backward"})
     EXPECT_GT(spans[name], 0) << name;
 }
 

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "engine/base/check.h"
-#include "engine/base/file.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/file.h"
 
 namespace troupe::test {
 namespace {

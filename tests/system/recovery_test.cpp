@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <thread>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/child.h"
 #include "tests/system/runs.h"
 
@@ -33,7 +33,7 @@ class Recovery : public SystemRuns {
 
 class Interrupted : public Recovery, public testing::WithParamInterface<const char*> {};
 
-TEST_P(Interrupted, SavesLeavesWith130AndGoesOnToTheSameBytes) {
+TEST_P(Interrupted, SavesLeavesWith130AndResumesToTheSameBytes) {
   const auto arguments_of = [&](const char* output, std::size_t steps) {
     return arguments(
         GetParam(), output,
@@ -117,10 +117,10 @@ TEST_P(Damaged, TheLatestCheckpointIsNamedAndTheOneBeforeIsUsed) {
   expect_same_bytes("whole", "hurt");
 }
 
-TEST_P(Damaged, ACheckpointThatIsAskedForByNameIsRefused) {
+TEST_P(Damaged, ACheckpointThatIsRequestedByNameIsRefused) {
   run(sft("hurt", 4, "--set train.save_every=2"));
   flip_a_byte(cat("hurt/checkpoint-4/", GetParam()), 0.7);
-  const launch::Said said =
+  const launch::ProgramOutput said =
       launch::run_program(sft("other", 6, cat("--set resume='", path("hurt/checkpoint-4"), "'")));
   EXPECT_EQ(said.code, 5) << said.err;
   EXPECT_THAT(said.err, HasSubstr(GetParam()));
@@ -141,7 +141,7 @@ TEST_F(Recovery, ARunIsRejectedIfEveryCheckpointIsDamaged) {
   for (const char* file :
        {"hurt/checkpoint-2/model.safetensors", "hurt/checkpoint-4/model.safetensors"})
     flip_a_byte(file, 0.5);
-  const launch::Said said = launch::run_program(sft("hurt", 6));
+  const launch::ProgramOutput said = launch::run_program(sft("hurt", 6));
   EXPECT_EQ(said.code, 5) << said.err;
   EXPECT_EQ(steps_written("hurt"), 4u);
 }
@@ -158,7 +158,7 @@ TEST_F(Recovery, MoreStepsResumeWhereTheRunEnded) {
 TEST_F(Recovery, ASecondRunWithTheSameOutputIsRejected) {
   Child first(command(sft("a", 100000, "--set train.save_every=0")), log());
   ASSERT_TRUE(first.until([&] { return steps_written("a") >= 1; }));
-  const launch::Said second = launch::run_program(sft("a", 5));
+  const launch::ProgramOutput second = launch::run_program(sft("a", 5));
   EXPECT_EQ(second.code, 2) << second.err;
   EXPECT_THAT(second.err, HasSubstr(path("a")));
   EXPECT_TRUE(first.until([&] { return steps_written("a") >= 2; })) << "the first must not mind";

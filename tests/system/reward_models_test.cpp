@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {
@@ -45,7 +45,7 @@ class RewardModels : public SystemRuns {
 
 const std::string hh = launch::data("datasets/pairwise/hh_rlhf_harmless_base_test_head.jsonl");
 
-TEST_F(RewardModels, AnOutcomeModelGoesOnToTheSameBytesAndIsASequenceClassifier) {
+TEST_F(RewardModels, AnOutcomeModelResumesToTheSameBytesAndIsASequenceClassifier) {
   const auto orm = [&](const char* output, int steps) {
     return train("orm", "models/stories260k/hf", hh, output,
                  cat("--set train.max_length=300 --set train.schedule=constant --set "
@@ -60,12 +60,12 @@ TEST_F(RewardModels, AnOutcomeModelGoesOnToTheSameBytesAndIsASequenceClassifier)
   EXPECT_THAT(config_of("whole"), HasSubstr("LlamaForSequenceClassification"));
 }
 
-TEST_F(RewardModels, AnOutcomeModelLearnsToTellPairsApartAndIsScored) {
+TEST_F(RewardModels, AnOutcomeModelLearnsToRankPairsAndIsScored) {
   const std::string pairs = digit_pairs();
   run(train("orm", "models/digit-completion", pairs, "orm",
             cat("--set train.steps=30 --set eval.path='", pairs, "'")));
   EXPECT_EQ(last_step("orm").find("eval/accuracy")->number(), 1);
-  const launch::Said said =
+  const launch::ProgramOutput said =
       launch::run_program(cat("score --model '", path("orm/latest"), "' --data '", pairs, "'"));
   ASSERT_EQ(said.code, 0) << said.err;
   const Json scored = value_or_throw(parse_json(said.out, "score"));
@@ -100,7 +100,7 @@ TEST_F(RewardModels, ProcessModelsOfBothKindsAreTrained) {
 
 TEST_F(RewardModels, APlaceholderOfSeveralTokensStopsTheRunByItsKey) {
   const auto rows = written("marked.jsonl", "{\"input\":\"a\",\"value\":[\"was\"]}\n");
-  const launch::Said said =
+  const launch::ProgramOutput said =
       launch::run_program(train("prm", "models/stories260k/hf", rows, "out",
                                 "--set prm.kind=placeholder --set train.steps=1"));
   EXPECT_NE(said.code, 0);
@@ -129,7 +129,7 @@ TEST_F(RewardModels, RewardSamplesBesideRulesInOneProcessAndAsAGroupToTheSameByt
 TEST_F(RewardModels, OfAnotherVocabularyAreRefusedBeforeTheFirstSample) {
   run(train("orm", "models/stories260k/hf", hh, "orm",
             "--set train.steps=1 --set train.max_length=300"));
-  const launch::Said said =
+  const launch::ProgramOutput said =
       launch::run_program(arguments("grpo", "refused",
                                     cat("--set train.steps=1 --set 'reward=[{rule: model, path: \"",
                                         path("orm/latest"), "\"}]'")));

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <map>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/child.h"
 
 namespace troupe::test {
@@ -84,7 +84,7 @@ std::string SystemRuns::step_rows() const {
 }
 
 std::string SystemRuns::run(const std::string& arguments) const {
-  const launch::Said said = launch::run_program(arguments);
+  const launch::ProgramOutput said = launch::run_program(arguments);
   EXPECT_EQ(said.code, 0) << said.err;
   return said.err;
 }

@@ -1,5 +1,5 @@
 // Threads, the size of micro-batches and the time of reference scoring do not change results.
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {

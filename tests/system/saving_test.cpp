@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors.h"
 #include "tests/system/runs.h"
 

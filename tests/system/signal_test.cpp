@@ -6,8 +6,8 @@
 #include <array>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/child.h"
 #include "tests/system/processes.h"
 #include "tests/system/runs.h"
@@ -111,12 +111,12 @@ TEST_F(RefusedGrids, ThatDoNotFitTheModelAreRefusedBeforeAnythingStarts) {
       "tensor parallelism of 5 is not possible for this model of 8 heads, 4 key/value heads";
   value_or_throw(
       write_file_durably(path("cluster.yaml"), "groups: [{role: policy, parallel: {tp: 5}}]"));
-  const launch::Said launched =
+  const launch::ProgramOutput launched =
       launch::run_program(cat("launch --cluster '", path("cluster.yaml"), "' -- ", sft("a")));
   EXPECT_EQ(launched.code, 2) << launched.err;
   EXPECT_THAT(launched.err, HasSubstr(cat("troupe: policy: ", reason)));
   EXPECT_FALSE(std::filesystem::exists(path("a/logs/policy.log"))) << "nothing was started";
-  const launch::Said alone = launch::run_program(sft("a") + " --set parallel.tp=5");
+  const launch::ProgramOutput alone = launch::run_program(sft("a") + " --set parallel.tp=5");
   EXPECT_EQ(alone.code, 2);
   EXPECT_THAT(alone.err, HasSubstr(cat("troupe: ", reason)));
 }

@@ -1,8 +1,8 @@
 // troupe tokenize and troupe logprobs on real stories, compared with a float64 reference.
 #include <algorithm>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {

@@ -2,8 +2,8 @@
 // in every format and in parts of every size.
 #include <gmock/gmock.h>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/system/runs.h"
 
 namespace troupe::test {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/base/descriptor.h"
+#include "engine/base/files/descriptor.h"
 #include "tests/transports/star.h"
 
 namespace troupe::transports::admission_test {
@@ -96,8 +96,8 @@ TEST(HubOfUnixSockets, StopsListeningWhenAllSpokesAreConnected) {
   Star star(options);
   star.join();
   const std::string& endpoint = star.hub->endpoints()[0];
-  EXPECT_TRUE(becomes([&] { return !connection(endpoint).open(); }));
-  EXPECT_TRUE(held(endpoint, 1500).empty());
+  // It may pause before: then it listens again in the next period.
+  EXPECT_TRUE(becomes([&] { return held(endpoint, 1500).empty(); }));
   ASSERT_TRUE(
       star.hub->send({{"two", "actor"}, {"hub", ""}, 9, Kind::request, "note", Body::of(1)}));
   EXPECT_EQ(star.at_spokes.wait_for(1)[0].id, 9u);

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::transports::wire {
 namespace {

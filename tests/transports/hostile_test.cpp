@@ -133,7 +133,7 @@ TEST_F(Hostile, MalformedMessagesAreRefusedAndTheLinkLives) {
                                  "bytes, found a part of 3996"));
 }
 
-TEST_F(Hostile, ABundleIsTakenApartAndADamagedOneRefused) {
+TEST_F(Hostile, ABundleIsSplitAndADamagedOneRefused) {
   const wire::WireBody good = frame("one", "hub");
   const std::string bundle = wire::bundle({good, good, good}).header;
   one->say({bundle});

@@ -4,11 +4,13 @@
 #include <memory>
 #include <vector>
 
+#include "tests/support/simulated_transport.h"
 #include "transports/inproc/loopback.h"
-#include "transports/inproc/simulated_transport.h"
 
 namespace troupe::transports {
 namespace {
+
+using test::Faults, test::SimulatedTransport;
 
 Frame frame_to(const std::string& node, std::uint64_t id, const std::string& from = "a") {
   return Frame{{node, "actor"}, {from, ""}, id,
@@ -89,7 +91,7 @@ TEST(SimulatedTransport, WithoutFaultsItIsALoopback) {
   EXPECT_EQ(hostile.send(5), (std::vector<std::uint64_t>{0, 1, 2, 3, 4}));
 }
 
-TEST(SimulatedTransport, FramesAreLostAtTheRateAskedFor) {
+TEST(SimulatedTransport, FramesAreLostAtTheRequestedRate) {
   Hostile hostile({.loss = 0.25});
   const auto seen = hostile.send(4000).size();
   EXPECT_NEAR(static_cast<double>(seen), 3000, 150);

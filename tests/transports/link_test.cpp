@@ -76,7 +76,7 @@ TEST(Link, CreditForWhatWasNotSentIsRefused) {
   EXPECT_FALSE(link.consumed({0, 0}));
 }
 
-TEST(Link, ThePeerIsToldWhatWasConsumedBeforeItsWindowIsUsedUp) {
+TEST(Link, ThePeerIsNotifiedOfWhatWasConsumedBeforeItsWindowIsUsedUp) {
   Joined link({8, 1000});
   EXPECT_FALSE(link.received(10));
   EXPECT_TRUE(link.received(10));

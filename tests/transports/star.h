@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "transports/zmq/hub.h"
 #include "transports/zmq/spoke.h"
 

@@ -87,7 +87,7 @@ TEST(Wire, NumbersKeepTheirBits) {
   EXPECT_EQ(through(std::vector<float>{quiet, 1, signalling}).size(), 3u);
 }
 
-TEST(Wire, AJsonKeepsIntegersApartFromDoublesAndMembersInOrder) {
+TEST(Wire, AJsonDistinguishesIntegersFromDoublesAndKeepsMembersInOrder) {
   const Json value =
       Json(Json::Object{{"z", Json(1)},
                         {"a", Json(1.0)},

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "engine/parallel/blocks.h"
 #include "transports/mpi/event_counts.h"
 #include "transports/mpi/mpi_requests.h"

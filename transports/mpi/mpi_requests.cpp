@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::transports::mpi {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <thread>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "transports/mpi/event_counts.h"
 #include "transports/mpi/rank_states.h"
 

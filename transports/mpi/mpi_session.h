@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/rank_wait.h"
+#include "engine/base/hangs/rank_wait.h"
 #include "transports/mpi/mpi_world.h"
 #include "transports/mpi/segment_folder.h"
 

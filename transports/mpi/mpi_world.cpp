@@ -3,14 +3,14 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <thread>
 
-#include "engine/base/module.h"
-#include "engine/base/text.h"
+#include "engine/base/environment/module.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "transports/mpi/mpi_communicator.h"
 
 namespace troupe::transports::mpi {
@@ -20,11 +20,8 @@ namespace {
 int number_of(const char* variable, int otherwise) {
   const char* text = std::getenv(variable);
   if (!text) return otherwise;
-  int value = 0;
-  const std::string_view digits = text;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return error == std::errc() && end == digits.data() + digits.size() && value >= 0 ? value
-                                                                                    : otherwise;
+  const int value = parse_number<int>(text).value_or(-1);
+  return value >= 0 ? value : otherwise;
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 #include <memory>
 #include <string_view>
 
-#include "engine/base/error.h"
-#include "engine/base/log.h"
-#include "engine/base/rank_wait.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/hangs/rank_wait.h"
+#include "engine/base/log/log.h"
 #include "engine/parallel/communicator.h"
 
 namespace troupe::transports::mpi {

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <utility>
 
-#include "engine/base/hang_detector.h"
-#include "engine/base/text.h"
-#include "engine/base/thread_with_blocked_signals.h"
+#include "engine/base/hangs/hang_detector.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/thread_with_blocked_signals.h"
 
 namespace troupe::transports::mpi {
 

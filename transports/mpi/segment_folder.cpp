@@ -5,9 +5,9 @@
 #include <array>
 #include <cstdlib>
 
-#include "engine/base/descriptor.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/files/descriptor.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::transports::mpi {
 namespace {

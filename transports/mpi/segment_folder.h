@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/private_folder.h"
+#include "engine/base/environment/private_folder.h"
 
 namespace troupe::transports::mpi {
 

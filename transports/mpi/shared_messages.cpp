@@ -5,7 +5,7 @@
 #include <ranges>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::transports::mpi {
 namespace {
@@ -82,7 +82,7 @@ SharedMessages::Peer& SharedMessages::peer(Channel channel, int rank) {
 void SharedMessages::send(Channel channel, std::span<const std::byte> data, int to,
                           std::uint32_t tag, std::string_view what, int& open) {
   Outgoing message{
-      .header = {.bytes = data.size(), .tag = tag, .what = {}}, .rest = data, .open = &open};
+      .header = Header{.bytes = data.size(), .tag = tag, .what = {}}, .rest = data, .open = &open};
   what.copy(message.header.what.data(), message.header.what.size() - 1);
   Peer& to_rank = peer(channel, to);
   to_rank.sends.push_back(message);

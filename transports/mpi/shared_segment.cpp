@@ -7,7 +7,7 @@
 #include <array>
 #include <string>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::transports::mpi {
 namespace {

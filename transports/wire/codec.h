@@ -1,6 +1,6 @@
 // The codec converts messages, replies and settings structs to and from their wire form. A struct
 // lists its members in `fields(m)` (std::tie, found by ADL) and is encoded as a list of them.
-// Encodable types: numbers, bools, strings, enumerations with names (engine/base/fields.h),
+// Encodable types: numbers, bools, strings, enumerations with names (engine/base/json/fields.h),
 // optionals, pairs, vectors, Json, and numeric arrays, which become raw parts.
 #pragma once
 
@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/fields.h"
-#include "engine/base/json.h"
-#include "engine/base/shared_array.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/json/json.h"
+#include "engine/base/memory/shared_array.h"
 #include "transports/wire/reader.h"
 #include "transports/wire/writer.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <memory>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::transports::wire {
 
@@ -26,7 +26,7 @@ std::uint64_t number_at(std::string_view bytes, std::size_t index) {
 // the parts.
 std::string flatten(const WireBody& body) {
   std::vector<std::string_view> sections{body.header};
-  for (const Part& part : body.parts)
+  for (const BodyPart& part : body.parts)
     sections.emplace_back(reinterpret_cast<const char*>(part.data), part.size);
   std::vector<std::uint64_t> sizes{sections.size()};
   std::size_t whole = 8 * (sections.size() + 1);

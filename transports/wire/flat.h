@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "transports/wire/part.h"
 
 namespace troupe::transports::wire {

@@ -13,15 +13,15 @@
 namespace troupe::transports::wire {
 
 /// Bytes and the owner that keeps them alive.
-struct Part {
+struct BodyPart {
   std::shared_ptr<const void> owner;
   const std::byte* data = nullptr;
   std::size_t size = 0;
 };
 
 struct WireBody {
-  std::string header;       ///< msgpack; empty without a body
-  std::vector<Part> parts;  ///< indexed by the header
+  std::string header;           ///< msgpack; empty without a body
+  std::vector<BodyPart> parts;  ///< indexed by the header
 };
 
 /// Element type of an array, little-endian. The values are part of the wire format.

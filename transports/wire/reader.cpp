@@ -5,8 +5,8 @@
 #include <msgpack.hpp>
 #include <set>
 
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/text/text.h"
 #include "transports/wire/writer.h"
 
 namespace troupe::transports::wire {
@@ -273,7 +273,7 @@ Reader::Numbers Reader::part(Dtype dtype) {
                                                     ? to_string(static_cast<Dtype>(found))
                                                     : "an unknown dtype");
   const std::uint64_t count = unsigned_integer(UINT64_MAX);
-  const Part& bytes = parts_[index];
+  const BodyPart& bytes = parts_[index];
   if (bytes.size % size_of(dtype) != 0 || bytes.size / size_of(dtype) != count)
     fail(cat(count, " elements of ", size_of(dtype), " bytes"),
          cat("a part of ", bytes.size, " bytes"));

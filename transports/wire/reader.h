@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/json.h"
-#include "engine/base/shared_array.h"
+#include "engine/base/json/json.h"
+#include "engine/base/memory/shared_array.h"
 #include "transports/wire/part.h"
 
 namespace troupe::transports::wire {
@@ -18,7 +18,7 @@ class Reader {
  public:
   /// `body` and `what` outlive the reader. `what` starts every error ("message 'generate'").
   Reader(const WireBody& body, std::string_view what) : Reader(body.header, body.parts, what) {}
-  Reader(std::string_view header, const std::vector<Part>& parts, std::string_view what)
+  Reader(std::string_view header, const std::vector<BodyPart>& parts, std::string_view what)
       : header_(header), parts_(parts), what_(what), used_(parts.size()) {}
 
   /// Returns the length of a list whose elements take at least `min_bytes` bytes each.
@@ -35,7 +35,7 @@ class Reader {
   Json json(std::size_t depth = 0);
   /// The bytes of a numeric array: inside the header, or a part that is not copied.
   struct Numbers {
-    Part bytes;  ///< no owner when the bytes are inside the header
+    BodyPart bytes;  ///< no owner when the bytes are inside the header
     std::size_t count = 0;
   };
   Numbers numbers(Dtype dtype);
@@ -66,7 +66,7 @@ class Reader {
   void check_room(std::size_t count, std::size_t min_bytes) const;
 
   std::string_view header_;
-  const std::vector<Part>& parts_;
+  const std::vector<BodyPart>& parts_;
   std::string_view what_;
   std::size_t at_ = 0;
   std::vector<std::size_t> path_;

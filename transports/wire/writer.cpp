@@ -4,9 +4,9 @@
 #include <bit>
 #include <msgpack.hpp>
 
-#include "engine/base/check.h"
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::transports::wire {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "transports/wire/part.h"
 
 namespace troupe::transports::wire {

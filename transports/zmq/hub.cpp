@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/environment_error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/text/text.h"
 #include "transports/zmq/admission.h"
 #include "transports/zmq/peer_transport.h"
 

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::transports {
 

@@ -7,11 +7,11 @@
 #include <random>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/environment_error.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
-#include "engine/base/thread_with_blocked_signals.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/thread_with_blocked_signals.h"
 
 namespace troupe::transports {
 

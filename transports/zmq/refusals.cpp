@@ -2,8 +2,8 @@
 
 #include <numeric>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::transports {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <memory>
 
-#include "engine/base/check.h"
-#include "engine/base/environment_error.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/environment_error.h"
 #include "transports/wire/writer.h"
 
 namespace troupe::transports {
@@ -17,7 +17,7 @@ constexpr std::size_t min_shared_bytes = 4096;  // below this, a copy is cheaper
 /// Keeps a part alive until ZeroMQ has sent it. The flag synchronizes this thread with ZeroMQ's
 /// thread, which frees it.
 struct Kept {
-  wire::Part part;
+  wire::BodyPart part;
   std::atomic<bool> handed_over = false;
 };
 
@@ -26,7 +26,7 @@ void release(void*, void* hint) {
   check(kept->handed_over.load(std::memory_order_acquire), "a part is freed before it was sent");
 }
 
-zmq::message_t message_of(wire::Part part) {
+zmq::message_t message_of(wire::BodyPart part) {
   if (part.size < min_shared_bytes) return zmq::message_t(part.data, part.size);
   auto* data = const_cast<std::byte*>(part.data);
   const std::size_t size = part.size;
@@ -41,7 +41,7 @@ zmq::message_t message_of(std::string text) {
   auto kept = std::make_shared<const std::string>(std::move(text));
   const auto* data = reinterpret_cast<const std::byte*>(kept->data());
   const std::size_t size = kept->size();
-  return message_of(wire::Part{std::move(kept), data, size});
+  return message_of(wire::BodyPart{std::move(kept), data, size});
 }
 
 std::string text_of(const zmq::message_t& message) {

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/environment_error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/text/text.h"
 #include "transports/zmq/peer_transport.h"
 
 namespace troupe::transports {

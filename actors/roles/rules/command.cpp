@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
-#include "engine/base/log.h"
-#include "engine/base/progress.h"
-#include "engine/base/text.h"
-#include "engine/base/thread_with_blocked_signals.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/progress.h"
+#include "engine/base/threads/thread_with_blocked_signals.h"
 
 namespace troupe::actors::rules {
 namespace {
@@ -47,7 +47,7 @@ Result<> CommandOptions::validate(const std::string& where) const {
   return limits.validate(where);
 }
 
-Result<sandbox::Plan> Command::prepared(CommandOptions& options) const {
+Result<sandbox::SandboxPlan> Command::prepared(CommandOptions& options) const {
   options = given_;
   if (prepare_) RETURN_IF_ERROR(prepare_(options));
   return sandbox::make_plan(options.run, options.limits, where_);

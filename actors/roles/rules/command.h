@@ -58,7 +58,7 @@ class Command {
     Worker worker;
     Batch* batch = nullptr;
   };
-  Result<sandbox::Plan> prepared(CommandOptions& options) const;
+  Result<sandbox::SandboxPlan> prepared(CommandOptions& options) const;
   Result<> start_workers();
   std::vector<RuleResult> run(Batch& batch);
   void serve(std::promise<Result<>>& started);
@@ -82,7 +82,7 @@ class Command {
   std::thread thread_;                   // since start(); what follows is used only there
   bool stopping_ = false;
   sandbox::HelperSupervisor helpers_;
-  std::optional<sandbox::Plan> plan_;
+  std::optional<sandbox::SandboxPlan> plan_;
   StderrHistory stderr_history_;
   std::vector<Seat> seats_;
   std::vector<Batch*> batches_;  // with unanswered requests, in the order of the calls

@@ -1,15 +1,15 @@
 #include "actors/roles/rules/command_worker.h"
 
-#include <poll.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "actors/roles/rules/json_lines.h"
-#include "engine/base/check.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/log/log.h"
+#include "engine/base/processes/pipe.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::rules {
 
@@ -62,7 +62,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // A process that closed a stream usually exits soon, and its exit status is the better message.
-constexpr int exit_grace_ms = 200;
+constexpr milliseconds exit_grace{200};
 constexpr std::size_t max_read_bytes = 64 << 10;
 
 std::chrono::steady_clock::duration seconds(double count) {
@@ -70,9 +70,8 @@ std::chrono::steady_clock::duration seconds(double count) {
       std::chrono::duration<double>(count));
 }
 
-short ready(int descriptor, short events, int wait_ms = 0) {
-  pollfd one{descriptor, events, 0};
-  return ::poll(&one, 1, wait_ms) > 0 ? one.revents : short{0};
+bool ready(int descriptor) {
+  return wait_readable(descriptor, {});
 }
 
 }  // namespace
@@ -135,9 +134,8 @@ void Worker::report_idle_end(const sandbox::ExitStatus& exit) {
 
 // True when the process runs, reads its input, has no unread output and has processor time left.
 bool Worker::reusable() const {
-  if (options_->fresh || ready(process_->exited(), POLLIN) != 0 ||
-      ready(process_->output(), POLLIN) != 0 || !output_.empty() ||
-      (ready(process_->input(), POLLOUT) & POLLERR) != 0)
+  if (options_->fresh || ready(process_->exited()) || ready(process_->output()) ||
+      !output_.empty() || ready(process_->input()))
     return false;
   const auto used = process_->processor_seconds();
   return used && *used < 0.5 * options_->limits.cpu_seconds;
@@ -226,7 +224,7 @@ void Worker::read_errors() {
 std::optional<Answer> Worker::advance(Time now) {
   check(busy(), "advance() needs a request in progress");
   // Checked before reading, so that the last output of an exited process is not lost.
-  const bool over = ready(process_->exited(), POLLIN) != 0;
+  const bool over = ready(process_->exited());
   if (accepts_input_) send();
   read_errors();
   read_output();
@@ -273,7 +271,7 @@ std::optional<Answer> Worker::parse_response(std::size_t line_end, Time now) {
 }
 
 std::optional<Answer> Worker::handle_exit(Time now) {
-  const bool alive = ready(process_->exited(), POLLIN, exit_grace_ms) == 0;
+  const bool alive = !wait_readable(process_->exited(), exit_grace);
   read_errors();
   // A killed process with much memory ends after its streams are closed.
   const auto exit = process_->kill();

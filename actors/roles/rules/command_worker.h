@@ -17,7 +17,7 @@
 #include "actors/runtime/process_events.h"
 #include "actors/sandbox/limits.h"
 #include "actors/sandbox/process.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::actors::rules {
 
@@ -115,7 +115,7 @@ using Answer = tl::expected<std::vector<RuleResult>, RuleError>;
 class Worker {
  public:
   /// The references outlive the worker.
-  Worker(const CommandOptions& options, const sandbox::Plan& plan,
+  Worker(const CommandOptions& options, const sandbox::SandboxPlan& plan,
          sandbox::HelperSupervisor& helpers, StderrHistory& history, std::string name)
       : options_(&options),
         plan_(&plan),
@@ -173,7 +173,7 @@ class Worker {
   }
 
   const CommandOptions* options_;
-  const sandbox::Plan* plan_;
+  const sandbox::SandboxPlan* plan_;
   sandbox::HelperSupervisor* helpers_;
   std::string where_;
   int idle_reports_ = 10;

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::rules {
 namespace {

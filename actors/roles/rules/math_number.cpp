@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include "actors/roles/rules/math_scan.h"
+#include "engine/base/text/parse.h"
 
 namespace troupe::actors::rules {
 namespace {
@@ -138,8 +138,9 @@ std::optional<Plain> take_plain(std::string_view& text) {
   }
   if (take_exponent(rest, digits)) integer = false;
   Plain out;
-  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), out.value);
-  if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size()) return std::nullopt;
+  const auto parsed = parse_number<double>(digits);
+  if (!parsed) return std::nullopt;
+  out.value = *parsed;
   if (integer)
     out.integer = digits.substr(std::min(digits.find_first_not_of('0'), digits.size() - 1));
   text = rest;

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "engine/base/text/parse.h"
+
 namespace troupe::actors::rules {
 
 constexpr bool is_space(char c) {
@@ -20,9 +22,7 @@ constexpr bool is_word(char c) {
 }
 
 constexpr std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
-  return text;
+  return trim(text, " \t\n\r\f\v");
 }
 
 constexpr bool take(std::string_view& text, std::string_view prefix) {

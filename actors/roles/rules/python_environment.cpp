@@ -1,27 +1,21 @@
 #include "actors/roles/rules/python_environment.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 
-#include "engine/base/descriptor.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/processes/child_process.h"
+#include "engine/base/processes/pipe.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::rules {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds max_wait{30};
 constexpr std::size_t max_output_bytes = 1 << 20;
@@ -34,73 +28,31 @@ constexpr const char* question =
     "  'folders': [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix],\n"
     "  'search': [os.path.abspath(p) for p in sys.path if p and os.path.exists(p)]}))\n";
 
-/// A child and the pipe of what it writes.
-struct Child {
-  pid_t id = -1;
-  Descriptor output;
-};
-
-Result<Child> spawn(const std::string& name, const std::string& where) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    return fail(Errc::io, cat(where, ": cannot make a pipe: ", std::strerror(errno)));
-  Child child{-1, Descriptor(ends[0])};
-  const Descriptor theirs(ends[1]);
-  posix_spawn_file_actions_t files;
-  ::posix_spawn_file_actions_init(&files);
-  ::posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-  for (const int stream : {1, 2}) ::posix_spawn_file_actions_adddup2(&files, theirs.get(), stream);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  sigset_t none, all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setpgroup(&attributes, 0);
-  ::posix_spawnattr_setflags(
-      &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  std::array<std::string, 3> words{name, "-c", question};
-  char* arguments[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
-  const int error =
-      ::posix_spawnp(&child.id, name.c_str(), &files, &attributes, arguments, environ);
-  ::posix_spawn_file_actions_destroy(&files);
-  ::posix_spawnattr_destroy(&attributes);
-  if (error == 0) return child;
-  return fail(Errc::not_found,
-              cat(where, ".python: ", quote(name), " cannot be started: ", std::strerror(error),
-                  "; expected a Python interpreter, such as python3 or the bin/python of a "
-                  "virtual environment"));
-}
-
 /// All that it writes until it closes its output. False at the deadline.
 bool read_all(int output, std::string& into) {
-  const auto deadline = Clock::now() + max_wait;
+  const auto deadline = std::chrono::steady_clock::now() + max_wait;
   std::array<char, 4096> bytes;
-  for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    pollfd one{output, POLLIN, 0};
-    const int ready = left <= 0 ? 0 : ::poll(&one, 1, static_cast<int>(left));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return false;
+  while (wait_readable({{output}}, deadline)[0]) {
     const ssize_t count = ::read(output, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (count <= 0) return true;
     if (into.size() < max_output_bytes) into.append(bytes.data(), static_cast<std::size_t>(count));
   }
+  return false;
 }
 
-/// What the interpreter prints, and whether it ended with exit code 0 in time.
+/// What the interpreter prints until it ends, which must be in time.
 Result<std::string> ask(const std::string& name, const std::string& where) {
-  const auto child = spawn(name, where);
-  RETURN_IF_ERROR(child);
+  auto child = ChildProcess::start({name, "-c", question});
+  if (!child)
+    return fail(Errc::not_found,
+                cat(where, ".python: ", child.error().what,
+                    "; expected a Python interpreter, such as python3 or the bin/python of a "
+                    "virtual environment"));
+  child->close_input();
   std::string output;
-  const bool in_time = read_all(child->output.get(), output);
-  ::kill(-child->id, SIGKILL);
-  int status = 0;
-  while (::waitpid(child->id, &status, 0) < 0 && errno == EINTR) {
-  }
+  const bool in_time = read_all(child->output_fd(), output);
+  child->kill();
   if (!in_time)
     return fail(Errc::usage, cat(where, ".python: ", quote(name), " did not end within ",
                                  max_wait.count(), " s; expected a Python interpreter"));

@@ -7,9 +7,9 @@
 
 #include "actors/roles/rules/command.h"
 #include "actors/roles/rules/python_environment.h"
-#include "engine/base/fields.h"
-#include "engine/base/module.h"
-#include "engine/base/text.h"
+#include "engine/base/environment/module.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::rules {
 namespace {

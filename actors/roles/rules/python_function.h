@@ -1,5 +1,5 @@
 // The rule `python`: a reward function of TRL, verl or OpenRLHF in a Python file, called unchanged.
-// It is a reward program (command/command.h) whose program is share/troupe/reward_function.py.
+// It is a reward program (command.h) whose program is share/troupe/reward_function.py.
 #pragma once
 
 #include <array>

@@ -10,8 +10,8 @@
 #include "actors/roles/rules/published_math.h"
 #include "actors/roles/rules/python_function.h"
 #include "actors/roles/rules/text_rules.h"
-#include "engine/base/fields.h"
-#include "engine/base/text.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/base/regex.h"
 
 namespace troupe::actors::rules {
@@ -263,13 +263,13 @@ constexpr std::array makers = {
     NamedMaker{"exact_match", make<Exact>},
     NamedMaker{"gsm8k", make<Gsm8k>},
     NamedMaker{"boxed", make<Boxed>},
+    NamedMaker{"gsm8k_published", make<PublishedGsm8k>},
+    NamedMaker{"math_published", make<PublishedMath>},
     NamedMaker{"format", make<Format>},
     NamedMaker{"regex", make_regex},
     NamedMaker{"length", make<Length>},
     NamedMaker{"command", make_command},
     NamedMaker{"python", make_python},
-    NamedMaker{"gsm8k_published", make<PublishedGsm8k>},
-    NamedMaker{"math_published", make<PublishedMath>},
 };
 
 }  // namespace

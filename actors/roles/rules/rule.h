@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "actors/protocol/reward.h"
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::actors::rules {
 

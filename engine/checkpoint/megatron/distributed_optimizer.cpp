@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/megatron/weight_source.h"
 
 namespace troupe::engine::checkpoint {

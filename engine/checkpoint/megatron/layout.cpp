@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/models/storage.h"
 
 namespace troupe::engine::checkpoint {
@@ -184,7 +184,11 @@ std::string_view without_place(const DecoderSpec& spec) {
   if (spec.norm_placement == models::NormPlacement::after)
     return "no norm before attention and MLP";
   if (spec.norm_placement == models::NormPlacement::shared) return "one norm for attention and MLP";
+  if (spec.norm_placement == models::NormPlacement::parallel)
+    return "attention and MLP side by side";
+  if (spec.rotated_head_norms) return "norms of rotated queries and keys";
   if (spec.score_bias) return "a score head with a bias";
+  if (spec.head_bias) return "a language head with a bias";
   const auto stored = models::stored_tensors(spec);
   const bool transposed =
       std::ranges::any_of(stored, [](const auto& each) { return each.transposed; });
@@ -217,6 +221,11 @@ std::vector<std::int64_t> ShardTensor::shape() const {
 
 Result<> check_megatron(const DecoderSpec& spec, const MegatronGrid& grid,
                         const std::string& where) {
+  if (spec.experts)
+    return fail(Errc::unsupported,
+                cat(where, ": ", quote(spec.architecture),
+                    " cannot be converted: mixtures of experts are not; expected one MLP in every "
+                    "layer"));
   if (const auto what = without_place(spec); !what.empty())
     return fail(Errc::unsupported,
                 cat(where, ": ", quote(spec.architecture), " cannot be converted: it has ", what,

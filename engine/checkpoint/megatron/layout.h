@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/models/spec.h"
 
 namespace troupe::engine::checkpoint {

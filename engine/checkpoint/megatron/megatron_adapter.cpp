@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/megatron/weight_source.h"
 
 namespace troupe::engine::checkpoint {

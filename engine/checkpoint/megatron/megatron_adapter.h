@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/megatron/layout.h"
 #include "engine/checkpoint/pickle/torch_file.h"
 

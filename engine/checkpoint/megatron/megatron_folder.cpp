@@ -6,8 +6,9 @@
 #include <optional>
 #include <set>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::checkpoint {
 namespace {
@@ -28,12 +29,11 @@ Result<std::string> iteration_folder(const std::string& folder) {
   RETURN_IF_ERROR(text);
   while (!text->empty() && (text->back() == '\n' || text->back() == ' ')) text->pop_back();
   if (*text == "release") return folder + "/release";
-  std::uint32_t iteration = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), iteration);
-  if (text->empty() || error != std::errc() || end != text->data() + text->size())
+  const auto iteration = parse_number<std::uint32_t>(*text);
+  if (!iteration)
     return fail(Errc::corrupt,
                 cat(path, ": expected an iteration or \"release\", found ", quote(*text)));
-  return cat(folder, '/', iteration_name(iteration));
+  return cat(folder, '/', iteration_name(*iteration));
 }
 
 /// The sharded formats of Megatron have a metadata file beside their shards.

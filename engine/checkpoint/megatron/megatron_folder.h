@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/megatron/distributed_optimizer.h"
 #include "engine/checkpoint/megatron/layout.h"
 #include "engine/checkpoint/megatron/megatron_adapter.h"

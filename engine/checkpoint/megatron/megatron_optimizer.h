@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/megatron/layout.h"
 #include "engine/checkpoint/megatron/weight_source.h"
 #include "engine/checkpoint/pickle/pickle_value.h"

@@ -1,6 +1,6 @@
 #include "engine/checkpoint/megatron/megatron_writer.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/megatron/megatron_folder.h"
 #include "engine/checkpoint/pickle/torch_writer.h"
 

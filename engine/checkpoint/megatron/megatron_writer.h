@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/megatron/layout.h"
 #include "engine/checkpoint/megatron/megatron_optimizer.h"
 #include "engine/checkpoint/megatron/weight_source.h"
@@ -20,7 +20,7 @@ struct MegatronOutput {
   std::optional<StoredType> type;              ///< none: as stored
   const OptimizerSource* optimizer = nullptr;  ///< its state is written as well
   std::int64_t iteration = 1;
-  /// Called with the path of each file that has been written.
+  /// Called with the path of each rank's file that has been written.
   std::function<void(const std::string&)> written;
 };
 

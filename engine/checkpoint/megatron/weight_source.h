@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/megatron/layout.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/stored_type.h"

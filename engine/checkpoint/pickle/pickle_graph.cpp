@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/pickle/unpickler.h"
 
 namespace troupe::engine::checkpoint {

@@ -4,8 +4,8 @@
 #include <limits>
 #include <string_view>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/pickle/little_endian.h"
 #include "engine/checkpoint/pickle/opcodes.h"
 

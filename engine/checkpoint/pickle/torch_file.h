@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/pickle/pickle_graph.h"
 #include "engine/checkpoint/pickle/zip_file.h"
 

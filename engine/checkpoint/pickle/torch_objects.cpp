@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors_header.h"
 
 namespace troupe::engine::checkpoint {

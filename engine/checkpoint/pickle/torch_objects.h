@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/pickle/pickle_graph.h"
 
 namespace troupe::engine::checkpoint {

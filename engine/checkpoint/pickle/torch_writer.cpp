@@ -1,6 +1,6 @@
 #include "engine/checkpoint/pickle/torch_writer.h"
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::engine::checkpoint {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/pickle/pickle_value.h"
 #include "engine/checkpoint/pickle/zip_writer.h"
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/pickle/little_endian.h"
 #include "engine/checkpoint/pickle/opcodes.h"
 #include "engine/checkpoint/pickle/torch_objects.h"

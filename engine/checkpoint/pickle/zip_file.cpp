@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/pickle/little_endian.h"
 
 namespace troupe::engine::checkpoint {

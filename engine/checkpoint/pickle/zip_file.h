@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/base/error.h"
-#include "engine/base/file.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/file.h"
 
 namespace troupe::engine::checkpoint {
 

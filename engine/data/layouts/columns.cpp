@@ -1,11 +1,11 @@
 #include "engine/data/layouts/columns.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <sstream>
 
-#include "engine/base/text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::data {
 namespace {
@@ -13,10 +13,8 @@ namespace {
 // A member of an object, an item of a list.
 const Json* inside(const Json& value, std::string_view part) {
   if (!value.is_array()) return value.find(part);
-  std::size_t item = 0;
-  const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), item);
-  const bool number = code == std::errc() && end == part.data() + part.size();
-  return number && item < value.array().size() ? &value.array()[item] : nullptr;
+  const auto item = parse_number<std::size_t>(part);
+  return item && *item < value.array().size() ? &value.array()[*item] : nullptr;
 }
 
 std::vector<std::string> words_of(const std::string& words) {
@@ -86,11 +84,8 @@ const Json* Columns::look(const std::string& name) const {
   const Json* value = row_.find(path);  // a key may have dots itself
   if (!value) {
     value = &row_;
-    for (std::size_t begin = 0; value && begin <= path.size();) {
-      const auto end = std::min(path.find('.', begin), path.size());
-      value = inside(*value, std::string_view(path).substr(begin, end - begin));
-      begin = end + 1;
-    }
+    for (const auto part : split(path, '.'))
+      if (value) value = inside(*value, part);
   }
   return value && !value->is_null() ? value : nullptr;
 }

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::engine::data {
 

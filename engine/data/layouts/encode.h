@@ -109,6 +109,20 @@ struct EncodeOptions {
   /// truncating them.
   bool chunk = false;
   StepOptions steps;
+
+  static void each_token_field(auto& self, auto&& field) {
+    field(
+        "begin_token", self.begin_token,
+        "begin token of rows: text: as the tokenizer adds it to plain text, and the chat template "
+        "writes it in conversations; always: before every row that does not begin with it");
+    field("answer_start", self.answer_start,
+          "where the answers of a pair begin if a token crosses the end of the prompt: own: each "
+          "with its first token that is not the prompt's; common: both where the first of them "
+          "does");
+    field("end_token", self.end_token,
+          "end token of answers: text: after plain text, not after conversations, which end as the "
+          "chat template ends them; always: after every row that does not end with it");
+  }
 };
 
 /// nullopt if no trainable token is left after truncation to max_length. Errc::bad_input (this

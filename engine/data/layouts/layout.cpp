@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/base/fields.h"
-#include "engine/base/text.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::data {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "engine/data/layouts/messages.h"
 #include "engine/data/layouts/shown.h"
 

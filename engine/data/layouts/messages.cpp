@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/readers/exact_json.h"
 
 namespace troupe::engine::data {

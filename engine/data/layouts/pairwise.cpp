@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "engine/data/layouts/messages.h"
 
 namespace troupe::engine::data {
@@ -173,13 +174,6 @@ Result<> check_second_column(const Columns& row, const Given& given, const Sampl
   return {};
 }
 
-std::string_view without_spaces(std::string_view text) {
-  constexpr std::string_view spaces = " \t\r\n";
-  const auto begin = text.find_first_not_of(spaces);
-  if (begin == text.npos) return {};
-  return text.substr(begin, text.find_last_not_of(spaces) + 1 - begin);
-}
-
 // The text of the answer that a prompt already ends with; empty without one.
 std::string_view answer_in(const Json& prompt) {
   if (prompt.is_array())
@@ -193,13 +187,13 @@ std::string_view answer_in(const Json& prompt) {
 
 // A prompt with the chosen answer would show it to the model before both answers.
 Result<> check_prompt(const Columns& row, const Given& given, const Sample& sample) {
-  const std::string_view held = without_spaces(answer_in(sample.prompt));
+  const std::string_view held = trim(answer_in(sample.prompt), " \t\r\n");
   if (held.empty()) return {};
   for (const auto& [name, answer] :
        {std::pair("chosen", &sample.completion), {"rejected", &sample.rejected}}) {
     const std::string_view text =
         answer->is_string() ? answer->string() : member_text(answer->array().front(), "content");
-    if (held == without_spaces(text))
+    if (held == trim(text, " \t\r\n"))
       return bad_row(cat("the prompt under ", quote(row.file_name(given.column)),
                          " already ends with the answer under ", quote(row.file_name(name)),
                          ", which would be in the prompt of both answers; remove it from the "

@@ -1,16 +1,76 @@
 #include "engine/data/layouts/sample.h"
 
-#include "engine/base/text.h"
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
+#include "engine/data/layouts/columns.h"
 #include "engine/data/layouts/messages.h"
 #include "engine/data/layouts/pairwise.h"
 #include "engine/data/layouts/steps.h"
 #include "engine/data/layouts/token_sample.h"
 #include "engine/data/layouts/unpaired.h"
-#include "engine/data/layouts/unread.h"
 
 namespace troupe::engine::data {
 
 namespace {
+
+bool is_empty_value(const Json& value) {
+  return (value.is_string() && value.string().empty()) ||
+         (value.is_array() && value.array().empty()) ||
+         (value.is_object() && value.object().empty());
+}
+
+// A number other than 1, or false; in a csv file everything is text.
+bool is_weight(const Json& value) {
+  if (value.is_string()) {
+    const std::string& text = value.string();
+    return text == "false" || text == "False" || parse_number<double>(text).value_or(1) != 1;
+  }
+  return (value.is_bool() && !value.boolean()) || (value.is_number() && value.number() != 1);
+}
+
+struct Kind {
+  std::string_view why;
+  bool (*changes)(const Json& value);
+  std::vector<std::string_view> names;
+};
+
+const std::vector<Kind>& kinds() {
+  constexpr auto is_given = [](const Json& value) { return !is_empty_value(value); };
+  static const std::vector<Kind> all = {
+      {"weights of rows are not supported",
+       is_weight,
+       {"weight", "loss_weight", "sample_weight", "train"}},
+      {"only text is trained on",
+       is_given,
+       {"images", "image", "videos", "video", "audios", "audio"}},
+      {"it belongs to the prompt, and rows of this layout have no place for it",
+       is_given,
+       {"system", "context", "input", "history", "tools", "functions", "documents", "chat_template",
+        "chat_template_kwargs"}}};
+  return all;
+}
+
+/// Errc::bad_input, without the location, for one of `unread` (names in the file) that other tools
+/// read and that would change the result: a weight other than 1, images and sounds, texts and
+/// settings of the prompt. Empty values pass, and so do columns that nobody can know.
+Result<> check_unread(const Columns& row, const std::vector<std::string>& unread) {
+  for (const std::string& key : unread) {
+    const Json* value = row.row().find(key);
+    if (!value) continue;  // a path into a column that is read in part
+    for (const Kind& kind : kinds())
+      // A column whose name data.columns gives to another one is not meant by that name.
+      if (std::ranges::find(kind.names, key) != kind.names.end() && row.file_name(key) == key &&
+          kind.changes(*value))
+        return bad_row(cat("the column ", quote(key),
+                           " is not read and would change the result: ", kind.why,
+                           ". Set data.columns.", key, " to \"\" to leave the column out"));
+  }
+  return {};
+}
 
 // A prompt or a completion: a string, or messages; in a chat a string becomes one message.
 Result<Json> text_or_messages(const Columns& row, const Json& value, const std::string& name,

@@ -4,7 +4,7 @@
 #include <array>
 #include <set>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/layouts/columns.h"
 
 namespace troupe::engine::data {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::engine::data {
 

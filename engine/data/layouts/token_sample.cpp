@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/layouts/pairwise.h"
 
 namespace troupe::engine::data {

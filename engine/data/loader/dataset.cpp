@@ -1,21 +1,40 @@
 #include "engine/data/loader/dataset.h"
 
 #include <xxhash.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <memory>
 
-#include "engine/base/cancellation.h"
-#include "engine/base/check.h"
-#include "engine/base/fields.h"
-#include "engine/base/file.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/file.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/log/log.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/cancellation.h"
 #include "engine/data/loader/example_reader.h"
 
 namespace troupe::engine::data {
 
 namespace {
+
+// Distinct from the streams of permutations (sampler.h).
+constexpr std::uint64_t split_stream = ~std::uint64_t{0};
+
+// Stratum of a row: 1 / split consecutive rows form one.
+std::int64_t stratum_of(std::int64_t number, double split) {
+  return static_cast<std::int64_t>(std::floor(static_cast<double>(number) * split));
+}
+
+// The first row of a stratum.
+std::int64_t first_of(std::int64_t stratum, double split) {
+  auto row = static_cast<std::int64_t>(std::ceil(static_cast<double>(stratum) / split));
+  while (row > 0 && stratum_of(row - 1, split) >= stratum) --row;
+  while (stratum_of(row, split) < stratum) ++row;
+  return row;
+}
 
 constexpr std::size_t sampled_blocks = 64, block_size = 1u << 20;
 constexpr std::size_t hashed_at_once = 16u << 20;
@@ -32,6 +51,19 @@ std::string hexadecimal(XXH128_hash_t hash) {
 }
 
 }  // namespace
+
+bool is_held_out(std::int64_t number, double split, std::uint64_t seed) {
+  if (!(split > 0)) return false;
+  const auto stratum = stratum_of(number, split), begin = first_of(stratum, split),
+             end = first_of(stratum + 1, split);
+  const auto chosen = uniform_below(static_cast<std::uint64_t>(end - begin), seed, split_stream,
+                                    static_cast<std::uint64_t>(stratum));
+  return number == begin + static_cast<std::int64_t>(chosen);
+}
+
+bool RowSelection::uses(std::int64_t number) const {
+  return split == 0 || is_held_out(number, split, seed) == held_out;
+}
 
 Result<FileFingerprint> fingerprint(const std::string& path) {
   auto file = MappedFile::open(path);

@@ -8,12 +8,37 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/ranges.h"
 #include "engine/data/layouts/encode.h"
 #include "engine/data/layouts/unpaired.h"
-#include "engine/data/loader/row_selection.h"
 
 namespace troupe::engine::data {
+
+/// RowSelection: which rows of a source are used: the first ones only, and either those held out
+/// for evaluation or the others.
+struct RowSelection {
+  std::int64_t first_rows = 0;  ///< only the first rows of each source; 0: all
+  double split = 0;             ///< fraction of the rows held out, in [0, 1)
+  bool held_out = false;        ///< use the rows held out instead of the others
+  std::uint64_t seed = 0;       ///< of the choice of the rows held out
+
+  static void each_field(auto& self, auto&& field) {
+    field("max_samples", self.first_rows, count_from_0, "rows of each source to use; 0: all");
+    field("split", self.split, from_0_below_1,
+          "fraction of the rows to evaluate on, and not to train on; instead of eval.path");
+  }
+
+  /// Whether the position within a source decides which rows are used.
+  bool any() const { return first_rows > 0 || split > 0; }
+  /// True if there is no row to use from row `number` of the source on, counted from 0.
+  bool ends_before(std::int64_t number) const { return first_rows > 0 && number >= first_rows; }
+  bool uses(std::int64_t number) const;
+};
+
+/// Whether row `number` of a source, counted from 0, is held out: of every 1 / split consecutive
+/// rows exactly one is, chosen by the seed. Adding rows at the end changes nothing for the others.
+bool is_held_out(std::int64_t number, double split, std::uint64_t seed);
 
 /// The identity of a data file at the time it was read.
 struct FileFingerprint {
@@ -38,6 +63,15 @@ struct DataSource {
   Layout layout = Layout::automatic;
   std::map<std::string, std::string> columns;
   std::string system = {};  ///< LayoutOptions::system; empty: that of all sources
+
+  static void each_field(auto& self, auto&& field) {
+    field("path", self.paths, "file, folder, pattern, or list of them");
+    field("weight", self.weight, above_0, "sampling weight");
+    field("epochs", self.epochs, passes_from_0, "passes after which the source ends; 0: no limit");
+    field("format", self.layout, "row layout");
+    field("columns", self.columns, "column names");
+    field("system", self.system, "system message of its rows that have none");
+  }
 };
 
 struct DataOptions {
@@ -58,6 +92,37 @@ struct DataOptions {
 
   /// The mix, or the single source given by paths, layout and columns.
   std::vector<DataSource> sources() const;
+
+  static void each_source_field(auto& self, auto&& field) {
+    field("path", self.paths,
+          "file, folder, pattern (data/*.jsonl), or list of them (jsonl, json, csv, tsv, txt, each "
+          "also .gz; parquet, arrow); this or data.mix is required");
+    field("mix", self.mix,
+          "instead of data.path: weighted sources, each {path, weight, epochs, format, columns, "
+          "system}; epochs 0: repeat without limit");
+    field("format", self.layout, "row layout; auto: detected from the keys of the first row");
+    field("columns", self.columns,
+          "map from the expected column name to the file's, such as {prompt: question}; dots "
+          "address nested values, \"\" ignores a column. data.map_keys accepts MindSpeed's "
+          "--map-keys");
+    field("tags", self.tags,
+          "names used in conversations where they differ from ShareGPT's and OpenAI's: role_tag, "
+          "content_tag, user_tag, assistant_tag, system_tag, observation_tag, function_tag");
+    field("system", self.system,
+          "system message of rows without one in a column or message; data.mix: its own");
+    ReadOptions::each_field(self.reading, field);
+  }
+  /// What a row's tokens are beside those of its texts.
+  static void each_token_field(auto& self, auto&& field) {
+    field("chunk", self.encode.chunk,
+          "split documents of the text layout longer than train.max_length; false: truncate them");
+    field("chat", self.chat,
+          "apply the chat template to plain prompts as a user message; auto: alpaca rows only, if "
+          "the model has a template");
+    EncodeOptions::each_token_field(self.encode, field);
+    field("max_bad_rows", self.bad_row_limit, count_from_0,
+          "malformed rows that are skipped and counted; one more stops the run");
+  }
 };
 
 /// A reason why rows are not used.

@@ -3,10 +3,10 @@
 #include <concepts>
 #include <set>
 
-#include "engine/base/cancellation.h"
-#include "engine/base/fields.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/cancellation.h"
 #include "engine/data/layouts/shown.h"
 #include "engine/data/layouts/steps.h"
 #include "engine/data/readers/file_list.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/experience.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/data/loader/sampler.h"

@@ -2,8 +2,8 @@
 
 #include <numeric>
 
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::data {
 namespace {

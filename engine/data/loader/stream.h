@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "engine/base/file_stamp.h"
+#include "engine/base/files/file_stamp.h"
 #include "engine/data/loader/example_reader.h"
 #include "engine/data/loader/sampler.h"
 

@@ -1,13 +1,13 @@
 #include "engine/data/megatron/gpt_dataset.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 #include <span>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
-#include "engine/data/megatron/numpy_random.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::data::megatron {
 namespace {
@@ -47,6 +47,19 @@ void add_documents(SequenceRange range, std::int64_t epochs, NumpyRandom& random
 }
 
 }  // namespace
+
+// Draws the bits that `maximum` has until they are no more than it.
+std::uint64_t NumpyRandom::interval(std::uint64_t maximum) {
+  if (maximum == 0) return 0;
+  const std::uint64_t mask = ~std::uint64_t{0} >> std::countl_zero(maximum);
+  std::uint64_t value = 0;
+  do {
+    value = generator_();
+    if (maximum > 0xffffffffu) value = (value << 32) | generator_();
+    value &= mask;
+  } while (value > maximum);
+  return value;
+}
 
 Result<GptDataset> GptDataset::build(std::shared_ptr<const IndexedDataset> data,
                                      SequenceRange range, std::optional<std::int64_t> samples,

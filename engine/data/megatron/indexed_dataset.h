@@ -6,16 +6,40 @@
 //   .bin: the tokens of all sequences, one after the other
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/base/file.h"
-#include "engine/data/megatron/token_type.h"
+#include "engine/base/files/file.h"
 
 namespace troupe::engine::data::megatron {
+
+/// TokenType: the data types of an indexed dataset, with the codes of Megatron core's .idx files.
+enum class TokenType : std::uint8_t {
+  u8 = 1,
+  i8 = 2,
+  i16 = 3,
+  i32 = 4,
+  i64 = 5,
+  f64 = 6,
+  f32 = 7,
+  u16 = 8,
+};
+
+/// nullopt if there is no type of this code.
+std::optional<TokenType> token_type_of(std::uint8_t code);
+/// Bytes of one element.
+std::size_t bytes_of(TokenType type);
+/// "uint16", as numpy names it.
+const char* to_string(TokenType type);
+
+/// What pretraining data is stored in: uint16 below 65,500 entries, else int32
+/// (DType.optimal_dtype of Megatron core).
+TokenType token_type_for(std::size_t vocabulary);
 
 constexpr std::string_view index_magic{"MMIDIDX\0\0", 9};
 constexpr std::uint64_t index_version = 1;

@@ -10,9 +10,9 @@
 #include <limits>
 #include <type_traits>
 
-#include "engine/base/check.h"
-#include "engine/base/system_calls.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/system_calls.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::data::megatron {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/descriptor.h"
+#include "engine/base/files/descriptor.h"
 #include "engine/data/megatron/indexed_dataset.h"
 
 namespace troupe::engine::data::megatron {

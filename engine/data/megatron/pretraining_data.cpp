@@ -1,29 +1,60 @@
 #include "engine/data/megatron/pretraining_data.h"
 
+#include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <numeric>
+#include <string>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::data::megatron {
 namespace {
+
+// Counts of samples, and the next one. A dataset whose limit is reached is not used any more.
+class Blend {
+ public:
+  Blend(std::vector<double> weights, std::vector<std::int64_t> limits)
+      : weights_(std::move(weights)), limits_(std::move(limits)), counts_(weights_.size()) {}
+
+  BlendedSample next() {
+    const double position = std::max(1.0, static_cast<double>(taken_++));
+    std::size_t chosen = weights_.size();
+    double largest = 0;
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      if (!limits_.empty() && counts_[i] >= limits_[i]) continue;
+      const double behind = weights_[i] * position - static_cast<double>(counts_[i]);
+      if (chosen == weights_.size() || behind > largest) {
+        chosen = i;
+        largest = behind;
+      }
+    }
+    check(chosen < weights_.size(), "a dataset with samples left");
+    return {static_cast<std::int32_t>(chosen), counts_[chosen]++};
+  }
+
+ private:
+  std::vector<double> weights_;
+  std::vector<std::int64_t> limits_;  // empty: none
+  std::vector<std::int64_t> counts_;
+  std::int64_t taken_ = 0;
+};
+
+std::vector<BlendedSample> drawn(Blend blend, std::int64_t size) {
+  std::vector<BlendedSample> out;
+  out.reserve(static_cast<std::size_t>(size));
+  for (std::int64_t i = 0; i < size; ++i) out.push_back(blend.next());
+  return out;
+}
 
 using Datasets = std::vector<std::shared_ptr<const IndexedDataset>>;
 using Samples = std::optional<std::int64_t>;
 
 /// A blend asks each dataset for 0.5 % more samples than its share, against rounding.
 constexpr double surplus = 0.005;
-
-std::optional<double> number_of(std::string_view word) {
-  double value = 0;
-  const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (code != std::errc() || end != word.data() + word.size()) return std::nullopt;
-  return value;
-}
 
 // What each dataset contributes to `samples` of the blend.
 std::vector<std::int64_t> shares(const std::vector<double>& weights, std::int64_t samples,
@@ -86,9 +117,62 @@ Result<> check_options(const PretrainingOptions& options) {
 
 }  // namespace
 
+Result<SplitWeights> parse_split(std::string_view text) {
+  const auto problem = [&] {
+    return fail(Errc::usage, cat("split ", quote(text), ": expected one to three weights for ",
+                                 "training, validation and test data, such as \"969, 30, 1\""));
+  };
+  SplitWeights weights{};
+  std::size_t count = 0;
+  for (const auto item : split(text, ',')) {
+    const double weight = parse_number<double>(trim(item)).value_or(-1);
+    if (count == split_count || !std::isfinite(weight) || weight < 0) return problem();
+    weights[count++] = weight;
+  }
+  const double sum = weights[0] + weights[1] + weights[2];
+  if (!(sum > 0) || !std::isfinite(sum)) return problem();
+  for (double& weight : weights) weight /= sum;
+  return weights;
+}
+
+std::array<std::optional<SequenceRange>, split_count> split_ranges(const SplitWeights& weights,
+                                                                   std::int64_t sequences) {
+  std::array<std::optional<SequenceRange>, split_count> out;
+  const auto all = static_cast<double>(sequences);
+  // nearbyint rounds half to even, as Python's round().
+  const auto place = [&](double share) { return std::llrint(std::nearbyint(share * all)); };
+  double before = 0;
+  for (std::size_t i = 0; i < split_count; ++i) {
+    const double after = before + weights[i];
+    if (after > before)
+      out[i] = SequenceRange{place(before), std::min<std::int64_t>(place(after), sequences)};
+    before = after;
+  }
+  return out;
+}
+
+std::vector<double> normalized(const std::vector<double>& weights) {
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  std::vector<double> out;
+  for (const double weight : weights) out.push_back(weight / sum);
+  return out;
+}
+
+std::vector<BlendedSample> blend_by_weight(const std::vector<double>& weights, std::int64_t size) {
+  return drawn(Blend(weights, {}), size);
+}
+
+std::vector<BlendedSample> blend_all(const std::vector<std::int64_t>& sizes) {
+  const auto all = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  std::vector<double> weights;
+  for (const std::int64_t size : sizes)
+    weights.push_back(static_cast<double>(size) / static_cast<double>(all));
+  return drawn(Blend(std::move(weights), sizes), all);
+}
+
 Result<PretrainingOptions> parse_data_path(const std::vector<std::string>& words) {
   PretrainingOptions out;
-  out.has_weights = words.size() > 1 && number_of(words[0]).has_value();
+  out.has_weights = words.size() > 1 && parse_number<double>(words[0]).has_value();
   if (out.has_weights && words.size() % 2 != 0)
     return fail(Errc::usage,
                 cat("expected a path behind each weight, found ", words.size(), " words"));
@@ -97,7 +181,7 @@ Result<PretrainingOptions> parse_data_path(const std::vector<std::string>& words
       out.parts.push_back({words[i], 0});
       continue;
     }
-    const auto weight = number_of(words[i]);
+    const auto weight = parse_number<double>(words[i]);
     if (!weight)
       return fail(Errc::usage, cat("expected a weight before each path, found ", quote(words[i])));
     out.parts.push_back({words[++i], *weight});

@@ -3,16 +3,45 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "engine/data/megatron/blend.h"
 #include "engine/data/megatron/gpt_dataset.h"
-#include "engine/data/megatron/split.h"
 
 namespace troupe::engine::data::megatron {
+
+/// Training, validation and test data.
+constexpr std::size_t split_count = 3;
+using SplitWeights = std::array<double, split_count>;
+
+/// The normalized weights of "969,30,1"; missing ones are 0. Errc::usage for anything but one to
+/// three non-negative numbers, not all 0.
+Result<SplitWeights> parse_split(std::string_view text);
+
+/// The sequences of each split: the cumulative weights times `sequences`, rounded half to even.
+/// nullopt for a split of weight 0.
+std::array<std::optional<SequenceRange>, split_count> split_ranges(const SplitWeights& weights,
+                                                                   std::int64_t sequences);
+
+/// One sample of a blend.
+struct BlendedSample {
+  std::int32_t dataset = 0;
+  std::int64_t sample = 0;  ///< of that dataset
+  bool operator==(const BlendedSample&) const = default;
+};
+
+/// Weights that sum to 1.
+std::vector<double> normalized(const std::vector<double>& weights);
+
+/// `size` samples: each from the dataset that is furthest behind its share. `weights` sum to 1.
+std::vector<BlendedSample> blend_by_weight(const std::vector<double>& weights, std::int64_t size);
+
+/// All samples of all datasets, in proportion to their sizes.
+std::vector<BlendedSample> blend_all(const std::vector<std::int64_t>& sizes);
 
 /// One dataset of a blend: the path without .bin and .idx, and its weight.
 struct BlendPart {

@@ -5,7 +5,7 @@
 #include <arrow/ipc/reader.h>
 #include <arrow/record_batch.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/readers/arrow_json.h"
 
 namespace troupe::engine::data {
@@ -132,7 +132,7 @@ Result<std::unique_ptr<RowReader>> open(const std::string& path,
 
 }  // namespace
 
-// The symbol that arrow_library.cpp looks up.
+// The symbol that row_reader.cpp looks up.
 extern "C" void troupe_open_arrow(const std::string& path, std::shared_ptr<const MappedFile> file,
                                   Result<std::unique_ptr<RowReader>>& out) {
   try {

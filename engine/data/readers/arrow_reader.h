@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/base/file.h"
+#include "engine/base/files/file.h"
 #include "engine/data/readers/row_reader.h"
 
 namespace troupe::engine::data {

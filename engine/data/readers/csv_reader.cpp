@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::data {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::data {
 namespace {

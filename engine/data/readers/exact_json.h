@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::engine::data {
 

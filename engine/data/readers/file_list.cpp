@@ -5,9 +5,10 @@
 #include <array>
 #include <filesystem>
 
-#include "engine/base/environment_error.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "engine/data/readers/packed_reader.h"
 
 namespace troupe::engine::data {
@@ -113,11 +114,6 @@ namespace {
 
 constexpr std::size_t max_pattern_files = 100000, deepest = 32;
 
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
-
 // Metadata files are not data files.
 bool is_data_file(const fs::path& path) {
   constexpr std::array about = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json",
@@ -219,8 +215,8 @@ Result<std::vector<std::string>> files_of(const std::string& path) {
 
 std::string data_format(const std::string& path) {
   fs::path name = fs::path(path).filename();
-  if (lower(name.extension().string()) == ".gz") name = name.stem();
-  const auto extension = lower(name.extension().string());
+  if (ascii_lower(name.extension().string()) == ".gz") name = name.stem();
+  const auto extension = ascii_lower(name.extension().string());
   constexpr std::array arrow = {".arrows", ".ipc", ".feather", ".arrow_file", ".stream"};
   return std::find(arrow.begin(), arrow.end(), extension) != arrow.end() ? ".arrow" : extension;
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/readers/line_readers.h"
 #include "engine/data/readers/text_stream.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/file.h"
+#include "engine/base/files/file.h"
 #include "engine/data/readers/line_readers.h"
 
 namespace troupe::engine::data {

@@ -1,6 +1,7 @@
 #include "engine/data/readers/line_readers.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "engine/data/readers/exact_json.h"
 #include "engine/data/readers/row_reader.h"
 
@@ -161,9 +162,7 @@ Result<> JsonlReader::seek(std::int64_t index) {
 }
 
 std::string_view trimmed_line(std::string_view line) {
-  const auto begin = line.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
+  return trim(line, " \t\r");
 }
 
 bool TxtReader::ends_piece(std::string_view line) const {

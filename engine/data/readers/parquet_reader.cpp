@@ -6,7 +6,7 @@
 #include <parquet/file_reader.h>
 #include <parquet/properties.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/readers/arrow_json.h"
 
 namespace troupe::engine::data {
@@ -134,7 +134,7 @@ Result<std::unique_ptr<RowReader>> open(const std::string& path) {
 
 }  // namespace
 
-// The symbol that arrow_library.cpp looks up.
+// The symbol that row_reader.cpp looks up.
 extern "C" void troupe_open_parquet(const std::string& path,
                                     Result<std::unique_ptr<RowReader>>& out) {
   try {

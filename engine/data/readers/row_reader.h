@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::engine::data {
 
@@ -82,6 +82,17 @@ struct ReadOptions {
   /// Column names of csv and tsv files without a header; empty: the first line has them.
   std::vector<std::string> column_names;
   bool documents = false;  ///< rows are documents (pretraining), for SampleBy::automatic
+
+  static void each_field(auto& self, auto&& field) {
+    field("sample_by", self.sample_by,
+          "row of a text file: a line, a paragraph (up to a blank line), the whole document, or "
+          "the lines up to data.separator; auto: a line; for pretraining separator where the file "
+          "has lines that are the separator, else document");
+    field("separator", self.separator, "line that ends a document of a text file");
+    field("column_names", self.column_names,
+          "column names of csv and tsv files without a header; empty: the first line is the "
+          "header");
+  }
 };
 
 /// Opens a file by its content and extension: .jsonl and .ndjson (one value per line, or one

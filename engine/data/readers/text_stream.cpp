@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <cstring>
 
-#include "engine/base/cancellation.h"
-#include "engine/base/check.h"
-#include "engine/base/environment_error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/cancellation.h"
 
 namespace troupe::engine::data {
 namespace {

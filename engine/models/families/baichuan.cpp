@@ -38,7 +38,7 @@ void read_baichuan(ConfigReader& in, DecoderSpec& spec) {
     in.fail(Errc::unsupported, "\"tie_word_embeddings\": true is not supported with NormHead");
 }
 
-Storage store_baichuan() {
+Storage store_baichuan(const DecoderSpec&) {
   return {.fusions = {
               {"self_attn.W_pack", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}}}};
 }

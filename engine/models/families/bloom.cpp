@@ -24,7 +24,7 @@ void read_bloom(ConfigReader& in, DecoderSpec& spec) {
   spec.gated = false;
 }
 
-Storage store_bloom() {
+Storage store_bloom(const DecoderSpec&) {
   return {.layers = "transformer.h.",
           .modules = {{"model.embed_tokens", "transformer.word_embeddings"},
                       {"model.embed_norm", "transformer.word_embeddings_layernorm"},

@@ -1,7 +1,7 @@
 // ChatGLM2, ChatGLM3 and GLM-4-9B in the form of their own code (ChatGLMModel; Team GLM 2024,
 // arXiv:2406.12793): rotary positions on half of a head's channels, in interleaved pairs, and fused
 // projections. "rope_ratio" multiplies the rotary base, as in ChatGLM3-6B-32K and GLM-4.
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/models/families.h"
 #include "engine/models/rope.h"
 
@@ -37,7 +37,7 @@ void read_chatglm(ConfigReader& in, DecoderSpec& spec) {
                .interleaved = true});
 }
 
-Storage store_chatglm() {
+Storage store_chatglm(const DecoderSpec&) {
   return {.layers = "transformer.encoder.layers.",
           .modules = {{"model.embed_tokens", "transformer.embedding.word_embeddings"},
                       {"model.norm", "transformer.encoder.final_layernorm"},

@@ -32,31 +32,13 @@ void read_later(ConfigReader& in, DecoderSpec& spec, std::int64_t pattern, doubl
   spec.attention_scale = 1 / std::sqrt(in.positive({"query_pre_attn_scalar"}, 256));
   spec.attention_softcap = read_cap(in, "attn_logit_softcapping", attention_cap);
   spec.logit_softcap = read_cap(in, "final_logit_softcapping", logit_cap);
-  const auto slides = [](std::int64_t layer, std::int64_t every) {
-    return (layer + 1) % every != 0;
-  };
-  read_windows(in, spec, in.size({"sliding_window"}, 1, 1 << 28, 4096), slides, pattern);
+  read_windows(in, spec, in.size({"sliding_window"}, 1, 1 << 28, 4096), is_no_multiple, pattern);
 }
 
+// Version 4 has one base, and another for windows.
 Json local_parameters(const ConfigReader& in) {
   const Json* base = in.find("rope_local_base_freq");
   return Json(Json::Object{{"rope_theta", base ? *base : Json(10000.0)}});
-}
-
-// Version 5 has one object per type of layer; version 4 one base, and another for windows.
-void read_rotaries(ConfigReader& in, DecoderSpec& spec) {
-  const Json* both = in.find("rope_parameters");
-  const RopeStyle everywhere{.theta = 1e6}, local{.theta = 1e4};
-  if (both && both->find("full_attention")) {
-    const Json* sliding = both->find("sliding_attention");
-    const Json none(Json::Object{});
-    spec.rotary.push_back(read_rotary_table(in, *both->find("full_attention"), spec, everywhere));
-    spec.rotary.push_back(read_rotary_table(in, sliding ? *sliding : none, spec, local));
-  } else {
-    read_rotary(in, spec, everywhere);
-    spec.rotary.push_back(read_rotary_table(in, local_parameters(in), spec, local));
-  }
-  for (auto& layer : spec.layer) layer.rotary = layer.window > 0 ? 1 : 0;
 }
 
 }  // namespace
@@ -89,10 +71,10 @@ void read_gemma3(ConfigReader& in, DecoderSpec& spec) {
   read_later(in, spec, in.size({"sliding_window_pattern", "_sliding_window_pattern"}, 1, 4096, 6),
              0, 0);
   spec.head_norms = true;
-  read_rotaries(in, spec);
+  read_rotary_by_layer(in, spec, {.theta = 1e6}, local_parameters(in), {.theta = 1e4});
 }
 
-Storage store_gemma2() {
+Storage store_gemma2(const DecoderSpec&) {
   return {.modules = {{"post_self_attn_layernorm", "post_attention_layernorm"},
                       {"post_attention_layernorm", "pre_feedforward_layernorm"},
                       {"post_mlp_layernorm", "post_feedforward_layernorm"}}};

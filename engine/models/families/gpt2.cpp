@@ -1,6 +1,6 @@
 // GPT-2 (Radford et al. 2019): learned positions, LayerNorm, a plain MLP, one fused projection, and
 // matrices stored transposed. The dropout of config.json is not applied.
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/models/families.h"
 
 namespace troupe::engine::models {
@@ -28,7 +28,7 @@ void read_gpt2(ConfigReader& in, DecoderSpec& spec) {
   spec.learned_positions = spec.max_positions;
 }
 
-Storage store_gpt2() {
+Storage store_gpt2(const DecoderSpec&) {
   return {
       .layers = "transformer.h.",
       .modules = {{"model.embed_tokens", "transformer.wte"},

@@ -13,7 +13,7 @@ void read_internlm2(ConfigReader& in, DecoderSpec& spec) {
   read_rotary(in, spec);
 }
 
-Storage store_internlm2() {
+Storage store_internlm2(const DecoderSpec&) {
   return {.modules = {{"model.embed_tokens", "model.tok_embeddings"},
                       {"lm_head", "output"},
                       {"input_layernorm", "attention_norm"},

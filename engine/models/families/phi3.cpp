@@ -14,7 +14,7 @@ void read_phi3(ConfigReader& in, DecoderSpec& spec) {
   read_window(in, spec);
 }
 
-Storage store_phi3() {
+Storage store_phi3(const DecoderSpec&) {
   return {.fusions = {
               {"self_attn.qkv_proj", {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}},
               {"mlp.gate_up_proj", {"mlp.gate_proj", "mlp.up_proj"}}}};

@@ -6,7 +6,7 @@
 // has "seq_length" positions where one of them is on.
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/models/families.h"
 #include "engine/models/rope.h"
 
@@ -32,7 +32,7 @@ void read_qwen1(ConfigReader& in, DecoderSpec& spec) {
   read_rotary(in, spec, {.theta = in.positive({"rotary_emb_base"}, 10000)});
 }
 
-Storage store_qwen1() {
+Storage store_qwen1(const DecoderSpec&) {
   return {
       .layers = "transformer.h.",
       .modules = {{"model.embed_tokens", "transformer.wte"},

@@ -1,6 +1,6 @@
 // SmolLM3 (Hugging Face 2025): a Llama whose every fourth layer has no positions, and may have a
 // window instead.
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/models/families.h"
 #include "engine/models/rope.h"
 

@@ -19,7 +19,7 @@ void read_starcoder2(ConfigReader& in, DecoderSpec& spec) {
   read_window(in, spec);
 }
 
-Storage store_starcoder2() {
+Storage store_starcoder2(const DecoderSpec&) {
   return {.modules = {{"mlp.up_proj", "mlp.c_fc"}, {"mlp.down_proj", "mlp.c_proj"}}};
 }
 

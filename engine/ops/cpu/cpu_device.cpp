@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/ops/cpu/attention/attention.h"
-#include "engine/ops/cpu/elementwise.h"
 #include "engine/ops/cpu/gemm/gemm.h"
 #include "engine/ops/cpu/gemm/grouped_gemm.h"
-#include "engine/ops/cpu/norms.h"
-#include "engine/ops/cpu/rows.h"
-#include "engine/ops/cpu/shapes.h"
+#include "engine/ops/cpu/rows/elementwise.h"
+#include "engine/ops/cpu/rows/norms.h"
+#include "engine/ops/cpu/rows/rows.h"
+#include "engine/ops/shapes.h"
 
 namespace troupe::engine::ops {
 namespace cpu {
@@ -38,22 +38,26 @@ void CpuDevice::fill(Tensor& x, float value) {
 
 void CpuDevice::copy(const Tensor& from, Tensor& to) {
   if (from.dtype() == to.dtype()) return HostDevice::copy(from, to);
-  check(from.count() == to.count(), "copy: operands differ in size");
+  check_same_size("copy", {&from, &to});
   context_.parallel_ranges(from.count(), 1, 4096, [&](std::int64_t begin, std::int64_t end, int) {
     convert_range(from, to, begin, end);
   });
 }
 
-void CpuDevice::gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) {
+void CpuDevice::gather_rows(const Tensor& from, const Indices& rows, Tensor& to) {
   if (from.dtype() == DType::bf16) return HostDevice::gather_rows(from, rows, to);
   check_moved_rows("gather_rows", to, rows, from);
-  cpu::gather_rows(context_, from, rows, to);
+  cpu::gather_rows(context_, from, rows.host, to);
 }
 
-void CpuDevice::scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows,
-                                 Tensor& table) {
+void CpuDevice::scatter_add_rows(const Tensor& from, const Indices& rows, Tensor& table) {
   check_moved_rows("scatter_add_rows", from, rows, table);
-  cpu::scatter_add_rows(context_, from, rows, table);
+  cpu::scatter_add_rows(context_, from, rows.host, table);
+}
+
+void CpuDevice::for_ranges(std::int64_t count, std::int64_t cost, const RangeVisitor& visit) {
+  context_.parallel_ranges(count, cost, 1,
+                           [&](std::int64_t begin, std::int64_t end, int) { visit(begin, end); });
 }
 
 Tensor CpuDevice::rounded_to_f16(const Tensor& x) {
@@ -90,8 +94,13 @@ void CpuDevice::head_in_f16(const HeadInputs& in, const Call& call) {
     adapter.down = rounded_to_f16(in.adapter->down);
     adapter.up = rounded_to_f16(in.adapter->up);
   }
-  call(HeadInputs{hidden, weight, in.targets, in.scale, Precision::f32,
-                  in.adapter != nullptr ? &adapter : nullptr});
+  call(HeadInputs{.hidden = hidden,
+                  .weight = weight,
+                  .targets = in.targets,
+                  .scale = in.scale,
+                  .precision = Precision::f32,
+                  .adapter = in.adapter != nullptr ? &adapter : nullptr,
+                  .columns = in.columns});
 }
 
 void CpuDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
@@ -118,23 +127,22 @@ void CpuDevice::pack(const Tensor& weight, DType type, Tensor& packed) {
   check(weight.shape().rank() == 2, "pack: a weight is a matrix");
   const Shape shape = packed_weight_shape(context_, type, rows_of(weight), width_of(weight));
   if (!packed) packed = empty(shape, type);
-  check(packed.dtype() == type && packed.shape() == shape,
-        "pack: a packed weight of another shape or type");
+  check_packed(packed, type, shape);
   pack_weight(context_, weight, packed);
 }
 
 void CpuDevice::add_bias(Tensor& y, const Tensor& bias) {
-  check(width_of(y) == bias.count(), "add_bias: y [T, F], bias [F]");
+  check_bias("add_bias", y, bias);
   cpu::add_bias(context_, y, bias);
 }
 
 void CpuDevice::bias_backward(const Tensor& dy, Tensor& dbias) {
-  check(width_of(dy) == dbias.count(), "bias_backward: dy [T, F], dbias [F]");
+  check_bias("bias_backward", dy, dbias);
   cpu::bias_backward(context_, dy, dbias);
 }
 
 void CpuDevice::add(const Tensor& a, const Tensor& b, Tensor& sum) {
-  check(a.count() == b.count() && a.count() == sum.count(), "add: operands differ in size");
+  check_same_size("add", {&a, &b, &sum});
   cpu::add(context_, a, b, sum);
 }
 
@@ -174,10 +182,10 @@ void CpuDevice::layer_norm_backward(const Tensor& x, const Tensor& gain, const T
   cpu::layer_norm_backward(context_, x, gain, mean, inv_std, dy, dx, dgain);
 }
 
-void CpuDevice::rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos,
-                     const Tensor& sin, int heads, bool inverse) {
+void CpuDevice::rope(Tensor& x, const Indices& positions, const Tensor& cos, const Tensor& sin,
+                     int heads, bool inverse) {
   check_rope(x, positions, cos, sin, heads);
-  cpu::rope(context_, x, positions, cos, sin, heads, inverse);
+  cpu::rope(context_, x, positions.host, cos, sin, heads, inverse);
 }
 
 void CpuDevice::attention(const AttentionInputs& in, Tensor& out, Tensor* lse) {
@@ -191,7 +199,7 @@ void CpuDevice::attention_backward(const AttentionInputs& in, const AttentionBac
 }
 
 void CpuDevice::gated(Activation activation, const Tensor& gate, const Tensor& up, Tensor& y) {
-  check(gate.count() == up.count() && gate.count() == y.count(), "gated: operands differ in size");
+  check_same_size("gated", {&gate, &up, &y});
   cpu::gated(context_, activation, gate, up, y);
 }
 
@@ -202,14 +210,13 @@ void CpuDevice::gated_backward(Activation activation, const Tensor& gate, const 
 }
 
 void CpuDevice::activate(Activation activation, const Tensor& x, Tensor& y) {
-  check(x.count() == y.count(), "activate: operands differ in size");
+  check_same_size("activate", {&x, &y});
   cpu::activate(context_, activation, x, y);
 }
 
 void CpuDevice::activate_backward(Activation activation, const Tensor& x, const Tensor& dy,
                                   Tensor& dx) {
-  check(x.count() == dy.count() && x.count() == dx.count(),
-        "activate_backward: operands differ in size");
+  check_same_size("activate_backward", {&x, &dy, &dx});
   cpu::activate_backward(context_, activation, x, dy, dx);
 }
 
@@ -250,18 +257,14 @@ void CpuDevice::scale_logits(Tensor& logits, const HeadScale& scale) {
   if (scale.changes_logits()) cpu::scale_logits(context_, logits, scale);
 }
 
-void CpuDevice::token_logprob(const Tensor& logits, std::span<const std::int32_t> targets,
-                              float inv_temperature, Tensor& logp, Tensor& lse) {
-  check_targets(targets, rows_of(logits), width_of(logits));
-  check(logp.count() == rows_of(logits) && lse.count() == rows_of(logits),
-        "token_logprob: logp, lse [M]");
-  cpu::token_logprob(context_, logits, targets, inv_temperature, logp, lse);
+void CpuDevice::token_logprob(const Tensor& logits, const Indices& targets, float inv_temperature,
+                              Tensor& logp, Tensor& lse, const ColumnMask* columns) {
+  check_token_logprob(logits, targets, logp, lse, columns);
+  cpu::token_logprob(context_, logits, {targets.host, columns}, inv_temperature, logp, lse);
 }
 
 void CpuDevice::adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) {
-  const std::int64_t count = values.count();
-  check(grads.count() == count && m.count() == count && v.count() == count,
-        "adamw: operands differ in size");
+  check_same_size("adamw", {&values, &grads, &m, &v});
   cpu::adamw(context_, values, grads, m, v, how);
 }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "engine/ops/cpu/context.h"
+#include "engine/ops/cpu/context/context.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/ops/cpu/host_device.h"
 #include "engine/ops/cpu/lm_head/lm_head.h"
@@ -20,9 +20,8 @@ class CpuDevice final : public HostDevice {
   void visit_rows(const Tensor& from, const RowVisitor& visit) override;
   void fill(Tensor& x, float value) override;
   void copy(const Tensor& from, Tensor& to) override;
-  void gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) override;
-  void scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows,
-                        Tensor& table) override;
+  void gather_rows(const Tensor& from, const Indices& rows, Tensor& to) override;
+  void scatter_add_rows(const Tensor& from, const Indices& rows, Tensor& table) override;
   void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) override;
   void grouped_gemm(std::span<GemmCall> calls) override;
   void pack(const Tensor& weight, DType type, Tensor& packed) override;
@@ -40,8 +39,8 @@ class CpuDevice final : public HostDevice {
   void layer_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& mean,
                            const Tensor& inv_std, const Tensor& dy, Tensor& dx,
                            Tensor& dgain) override;
-  void rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos,
-            const Tensor& sin, int heads, bool inverse) override;
+  void rope(Tensor& x, const Indices& positions, const Tensor& cos, const Tensor& sin, int heads,
+            bool inverse) override;
   void attention(const AttentionInputs& in, Tensor& out, Tensor* lse) override;
   void attention_backward(const AttentionInputs& in, const AttentionBackward& with) override;
   int parallel_kv_heads() const override { return pool_.threads(); }
@@ -57,14 +56,17 @@ class CpuDevice final : public HostDevice {
   void head_forward_backward(const HeadInputs& in, const HeadUpstream& up, const HeadOutputs& out,
                              const HeadGradients& to) override;
   void scale_logits(Tensor& logits, const HeadScale& scale) override;
-  void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets,
-                     float inv_temperature, Tensor& logp, Tensor& lse) override;
+  void token_logprob(const Tensor& logits, const Indices& targets, float inv_temperature,
+                     Tensor& logp, Tensor& lse, const ColumnMask* columns) override;
   void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
   void round_to_bf16(Tensor& x, const StochasticRounding& how) override;
   void store_bf16(const Tensor& from, Tensor& to, const StochasticRounding& how,
                   const FlatPart& part) override;
   double sum_of_squares(const Tensor& x) override;
   bool all_finite(const Tensor& x) override;
+
+ protected:
+  void for_ranges(std::int64_t count, std::int64_t cost, const RangeVisitor& visit) override;
 
  private:
   /// A copy of x with values rounded to f16.

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/base/random.h"
-#include "engine/ops/cpu/host_buffer.h"
-#include "engine/ops/cpu/shapes.h"
+#include "engine/base/random/random.h"
+#include "engine/ops/memory/host_buffer.h"
+#include "engine/ops/shapes.h"
 
 namespace troupe::engine::ops::cpu {
 namespace {
@@ -48,7 +48,7 @@ Tensor HostDevice::empty(Shape shape, DType type) {
 }
 
 void HostDevice::upload(Tensor& to, std::span<const float> values) {
-  check(to.count() == static_cast<std::int64_t>(values.size()), "upload: another number of values");
+  check_host_values("upload", to, values.size());
   if (values.empty()) return;
   if (to.dtype() == DType::f32) {
     std::memcpy(raw(to), values.data(), values.size_bytes());
@@ -68,8 +68,7 @@ void HostDevice::upload_from(Tensor& to, const Source& source) {
 }
 
 void HostDevice::download(const Tensor& from, std::span<float> values) {
-  check(from.count() == static_cast<std::int64_t>(values.size()),
-        "download: another number of values");
+  check_host_values("download", from, values.size());
   if (values.empty()) return;
   if (from.dtype() == DType::f32) {
     std::memcpy(values.data(), raw(from), values.size_bytes());
@@ -95,16 +94,16 @@ void HostDevice::fill(Tensor& x, float value) {
 }
 
 void HostDevice::copy(const Tensor& from, Tensor& to) {
-  check(from.count() == to.count(), "copy: operands differ in size");
+  check_same_size("copy", {&from, &to});
   if (from.dtype() != to.dtype()) return convert_range(from, to, 0, from.count());
   if (from.count() > 0) std::memmove(raw(to), raw(from), from.bytes());
 }
 
-void HostDevice::gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) {
+void HostDevice::gather_rows(const Tensor& from, const Indices& rows, Tensor& to) {
   const std::int64_t width = width_of(from);
   check_moved_rows("gather_rows", to, rows, from);
   float* target = mutable_data(to);
-  for (const std::int32_t row : rows) {
+  for (const std::int32_t row : rows.host) {
     if (row < 0) {
       std::fill_n(target, width, 0.0F);
     } else if (from.dtype() == DType::bf16) {
@@ -117,24 +116,23 @@ void HostDevice::gather_rows(const Tensor& from, std::span<const std::int32_t> r
   }
 }
 
-void HostDevice::scatter_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) {
+void HostDevice::scatter_rows(const Tensor& from, const Indices& rows, Tensor& to) {
   const std::int64_t width = width_of(from);
   check_moved_rows("scatter_rows", from, rows, to);
   const float* source = data(from);
   float* target = mutable_data(to);
-  for (const std::int32_t row : rows) {
+  for (const std::int32_t row : rows.host) {
     if (row >= 0) std::copy_n(source, width, target + row * width);
     source += width;
   }
 }
 
-void HostDevice::scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows,
-                                  Tensor& table) {
+void HostDevice::scatter_add_rows(const Tensor& from, const Indices& rows, Tensor& table) {
   const std::int64_t width = width_of(from);
   check_moved_rows("scatter_add_rows", from, rows, table);
   const float* source = data(from);
   float* target = mutable_data(table);
-  for (const std::int32_t row : rows) {
+  for (const std::int32_t row : rows.host) {
     if (row >= 0) {
       float* sum = target + row * width;
       for (std::int64_t i = 0; i < width; ++i) sum[i] += source[i];
@@ -149,7 +147,7 @@ void HostDevice::dropout(const Tensor& x, const Dropout& how, Tensor& y) {
   const auto factor = static_cast<float>(1 / (1 - how.probability));
   const std::int64_t width = width_of(x);
   for (std::int64_t t = 0; t < rows_of(x); ++t) {
-    const std::uint64_t row = how.rows[static_cast<std::size_t>(t)];
+    const std::uint64_t row = how.rows.host[static_cast<std::size_t>(t)];
     const float* source = data(x) + t * width;
     float* target = mutable_data(y) + t * width;
     std::array<std::uint32_t, 4> words{};
@@ -165,7 +163,7 @@ void HostDevice::dropout(const Tensor& x, const Dropout& how, Tensor& y) {
 
 void HostDevice::scale_columns(Tensor& x, const Tensor& factors) {
   const std::int64_t width = factors.count();
-  check(width_of(x) == width, "scale_columns: x [T, F], factors [F]");
+  check_scale_columns(x, factors);
   const float* factor = data(factors);
   for (std::int64_t t = 0; t < rows_of(x); ++t) {
     float* row = mutable_data(x) + t * width;
@@ -175,7 +173,7 @@ void HostDevice::scale_columns(Tensor& x, const Tensor& factors) {
 
 void HostDevice::column_dots(const Tensor& a, const Tensor& b, Tensor& sums) {
   const std::int64_t width = sums.count();
-  check(width_of(a) == width && a.count() == b.count(), "column_dots: a, b [T, F], sums [F]");
+  check_column_dots(a, b, sums);
   float* to = mutable_data(sums);
   for (std::int64_t t = 0; t < rows_of(a); ++t) {
     const float *left = data(a) + t * width, *right = data(b) + t * width;
@@ -185,7 +183,7 @@ void HostDevice::column_dots(const Tensor& a, const Tensor& b, Tensor& sums) {
 }
 
 void HostDevice::row_squares(const Tensor& x, Tensor& sums) {
-  check(sums.count() == rows_of(x), "row_squares: x [T, F], sums [T]");
+  check_row_squares(x, sums);
   const std::int64_t width = width_of(x);
   for (std::int64_t t = 0; t < rows_of(x); ++t) {
     double sum = 0;
@@ -217,8 +215,7 @@ void HostDevice::store_bf16(const Tensor& from, Tensor& to, const StochasticRoun
 
 void HostDevice::store_range(const Tensor& from, Tensor& to, const StochasticRounding& how,
                              const FlatPart& part, std::int64_t begin, std::int64_t end) {
-  check(from.count() == to.count() && to.dtype() == DType::bf16 && part.width > 0,
-        "store_bf16: f32 and bf16 of one size");
+  check_store_bf16(from, to, part);
   const float* source = data(from);
   auto* target = reinterpret_cast<std::uint16_t*>(raw(to));
   for (std::int64_t run = 0; begin < end; begin += run) {

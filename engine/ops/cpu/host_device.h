@@ -1,9 +1,11 @@
-// HostDevice: base of both CPU devices. Memory, copies, moves of rows and the operations of
-// adapters.
+// HostDevice: base of both CPU devices. Memory, copies, moves of rows the operations of
+// adapters and of mixtures of experts.
 #pragma once
 
-#include "engine/ops/cpu/memory/block_pool.h"
+#include <functional>
+
 #include "engine/ops/device.h"
+#include "engine/ops/memory/block_pool.h"
 
 namespace troupe::engine::ops::cpu {
 
@@ -19,20 +21,38 @@ class HostDevice : public Device {
   void synchronize() override {}
   MemoryUse memory() const override { return blocks_->use(); }
 
-  void gather_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) override;
-  void scatter_rows(const Tensor& from, std::span<const std::int32_t> rows, Tensor& to) override;
-  void scatter_add_rows(const Tensor& from, std::span<const std::int32_t> rows,
-                        Tensor& table) override;
+  void gather_rows(const Tensor& from, const Indices& rows, Tensor& to) override;
+  void scatter_rows(const Tensor& from, const Indices& rows, Tensor& to) override;
+  void scatter_add_rows(const Tensor& from, const Indices& rows, Tensor& table) override;
 
   void dropout(const Tensor& x, const Dropout& how, Tensor& y) override;
   void scale_columns(Tensor& x, const Tensor& factors) override;
   void column_dots(const Tensor& a, const Tensor& b, Tensor& sums) override;
   void row_squares(const Tensor& x, Tensor& sums) override;
+  // cpu/experts/experts.cpp
+  void route(const Router& how, const Tensor& logits, const Tensor& bias, Routes& routes) override;
+  void route_backward(const Router& how, const Tensor& logits, const Routes& routes,
+                      const Tensor& dweights, Tensor& dlogits) override;
+  void permute(const Tensor& x, const Routes& routes, Tensor& rows) override;
+  void permute_backward(const Tensor& rows, const Routes& routes, Tensor& sums) override;
+  void ragged_gemm(const Routes& routes, const Tensor& a, std::span<const Tensor> b, Tensor& c,
+                   Gemm how) override;
+  void ragged_gradients(const Routes& routes, const Tensor& dc, const Tensor& a,
+                        const RaggedGradients& to, Precision precision) override;
+  void combine(const Combination& in, Tensor& y) override;
+  void combine_backward(const Combination& in, const Tensor& dy,
+                        const CombinationGradients& to) override;
   void round_to_bf16(Tensor& x, const StochasticRounding& how) override;
   void store_bf16(const Tensor& from, Tensor& to, const StochasticRounding& how,
                   const FlatPart& part) override;
 
  protected:
+  using RangeVisitor = std::function<void(std::int64_t begin, std::int64_t end)>;
+  /// Visits ranges that cover [0, count), each element on its own; `cost`: operations per element.
+  virtual void for_ranges(std::int64_t count, std::int64_t cost, const RangeVisitor& visit) {
+    (void)cost;
+    visit(0, count);
+  }
   /// round_to_bf16() of rows [begin, end).
   static void round_rows(Tensor& x, const StochasticRounding& how, std::int64_t begin,
                          std::int64_t end);

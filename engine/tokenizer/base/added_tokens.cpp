@@ -2,11 +2,11 @@
 
 #include <set>
 
-#include "engine/base/character_classes.h"
-#include "engine/base/check.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/character_classes.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

@@ -1,6 +1,6 @@
 #include "engine/tokenizer/base/byte_alphabet.h"
 
-#include "engine/base/utf8.h"
+#include "engine/base/text/utf8.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

@@ -1,7 +1,7 @@
 #include "engine/tokenizer/base/growth.h"
 
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::tokenizer {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

@@ -9,11 +9,11 @@
 #include <array>
 #include <optional>
 
-#include "engine/base/cancellation.h"
-#include "engine/base/character_classes.h"
-#include "engine/base/check.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/character_classes.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
+#include "engine/base/threads/cancellation.h"
 #include "engine/tokenizer/base/oniguruma.h"
 
 namespace troupe::engine::tokenizer {

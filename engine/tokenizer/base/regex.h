@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::engine::tokenizer {
 

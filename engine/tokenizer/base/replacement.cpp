@@ -1,7 +1,7 @@
 #include "engine/tokenizer/base/replacement.h"
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/base/growth.h"
 
 namespace troupe::engine::tokenizer {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/tokenizer/base/regex.h"
 
 namespace troupe {

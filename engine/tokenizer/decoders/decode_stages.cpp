@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/tokenizer/base/byte_alphabet.h"
 
 namespace troupe::engine::tokenizer {

@@ -3,9 +3,9 @@
 #include <functional>
 #include <utility>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/tokenizer/base/growth.h"
 #include "engine/tokenizer/decoders/decode_stages.h"
 

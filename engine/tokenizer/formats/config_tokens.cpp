@@ -1,14 +1,14 @@
 #include "engine/tokenizer/formats/config_tokens.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <set>
 #include <unordered_map>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
@@ -111,11 +111,9 @@ Result<> add_decoder(ConfigTokens& out, const Json& decoder, const std::string& 
     return fail(Errc::bad_input, cat(where, ": must be an object, found ", decoder.type_name()));
   std::map<TokenId, AddedToken> by_id;
   for (const auto& [key, value] : decoder.object()) {
-    std::int64_t number = -1;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
-    if (error != std::errc() || end != key.data() + key.size())
-      return fail(Errc::bad_input, cat(where, ": ", quote(key), " is no id"));
-    auto id = read_id(number, where);
+    const auto number = parse_number<std::int64_t>(key);
+    if (!number) return fail(Errc::bad_input, cat(where, ": ", quote(key), " is no id"));
+    auto id = read_id(*number, where);
     RETURN_IF_ERROR(id);
     auto content = get_string(value, "content", where);
     RETURN_IF_ERROR(content);

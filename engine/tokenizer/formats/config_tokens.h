@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/tokenizer/base/added_tokens.h"
 
 namespace troupe::engine::tokenizer {

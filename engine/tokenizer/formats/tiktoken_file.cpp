@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
-#include "engine/tokenizer/base/base64.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/base64.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/base/byte_alphabet.h"
 #include "engine/tokenizer/base/vocabulary.h"
 
@@ -48,19 +48,17 @@ Result<Ranks> read_ranks(const std::string& path) {
     if (line.empty()) continue;
     const auto space = line.find(' ');
     const auto bytes = decode_base64(line.substr(0, space));
-    std::size_t rank = 0;
-    const std::string_view digits = space == line.npos ? "" : line.substr(space + 1);
-    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-    if (!bytes || bytes->empty() || error != std::errc() || stop != digits.data() + digits.size() ||
-        rank != out.tokens.size())
+    const auto rank =
+        space == line.npos ? std::nullopt : parse_number<std::size_t>(line.substr(space + 1));
+    if (!bytes || bytes->empty() || rank != out.tokens.size())
       return fail(Errc::bad_input,
                   cat(path, ":", line_number, ": expected a token in base64, a space and the rank ",
                       out.tokens.size(), ", found ", quote(line, 60)));
-    if (bytes->size() > max_piece_bytes || static_cast<std::int64_t>(rank) >= max_tokens)
+    if (bytes->size() > max_piece_bytes || static_cast<std::int64_t>(*rank) >= max_tokens)
       return fail(Errc::bad_input,
                   cat(path, ":", line_number, ": a token has at most ", max_piece_bytes,
                       " bytes, and a file at most ", max_tokens, " tokens"));
-    if (!out.by_bytes.emplace(*bytes, rank).second)
+    if (!out.by_bytes.emplace(*bytes, *rank).second)
       return fail(Errc::bad_input, cat(path, ":", line_number, ": the token stands twice"));
     out.tokens.push_back(*bytes);
   }
@@ -130,11 +128,8 @@ std::optional<std::int64_t> added_id(const Json& config, std::string_view conten
   if (!added || !added->is_object()) return std::nullopt;
   for (const auto& [key, token] : added->object()) {
     const Json* text = token.find("content");
-    std::int64_t id = 0;
-    const auto [stop, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (text && *text == Json(std::string(content)) && error == std::errc() &&
-        stop == key.data() + key.size())
-      return id;
+    const auto id = parse_number<std::int64_t>(key);
+    if (text && *text == Json(std::string(content)) && id) return id;
   }
   return std::nullopt;
 }

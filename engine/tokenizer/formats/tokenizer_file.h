@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/tokenizer/formats/transformers5.h"
 #include "engine/tokenizer/pipeline/pipeline.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/formats/slow_files.h"
 
 namespace troupe::engine::tokenizer {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/tokenizer/base/byte_alphabet.h"
 #include "engine/tokenizer/models/bpe_merge.h"
 #include "engine/tokenizer/models/word_cache.h"

@@ -2,9 +2,9 @@
 
 #include <sentencepiece_processor.h>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/tokenizer/base/byte_alphabet.h"
 #include "engine/tokenizer/decoders/decode_stages.h"
 

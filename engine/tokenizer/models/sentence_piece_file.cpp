@@ -4,7 +4,7 @@
 #include <cstring>
 #include <unordered_set>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/base/vocabulary.h"
 #include "engine/tokenizer/normalizers/precompiled.h"
 

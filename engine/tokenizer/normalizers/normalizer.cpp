@@ -2,10 +2,10 @@
 
 #include <vector>
 
-#include "engine/base/character_classes.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/character_classes.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/tokenizer/base/byte_alphabet.h"
 #include "engine/tokenizer/base/growth.h"
 #include "engine/tokenizer/base/replacement.h"

@@ -6,11 +6,11 @@
 #include <cstring>
 #include <memory>
 
-#include "engine/base/check.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
-#include "engine/tokenizer/base/base64.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/base64.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/tokenizer/base/growth.h"
 
 namespace troupe::engine::tokenizer {

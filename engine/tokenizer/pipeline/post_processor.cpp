@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

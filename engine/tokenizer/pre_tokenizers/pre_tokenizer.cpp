@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/base/replacement.h"
 #include "engine/tokenizer/pre_tokenizers/rewriters.h"
 #include "engine/tokenizer/pre_tokenizers/splitters.h"

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "actors/roles/reward_scoring.h"
 #include "actors/roles/rollout.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "launch/recipes/held_out.h"
 #include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
@@ -19,12 +20,15 @@ namespace {
 using actors::protocol::Completion;
 using actors::protocol::RewardResult;
 
-engine::generate::Generator make_generator(const config::RunConfig& config, model::Model& model,
-                                           const std::shared_ptr<run::TextModel>& text) {
+std::unique_ptr<engine::serving::Engine> make_engine(const config::RunConfig& config,
+                                                     model::Model& model,
+                                                     const std::shared_ptr<run::TextModel>& text) {
   auto settings = run::generator_settings(config, model.spec());
   settings.decode = [text](std::span<const std::int32_t> ids) { return text->decode(ids); };
   settings.encode = [text](std::string_view word) { return text->encode(word, false); };
-  return value_or_throw(engine::generate::Generator::create(model.decoder(), std::move(settings)));
+  auto engine = std::make_unique<engine::serving::Engine>(model.decoder(), std::move(settings));
+  value_or_throw(engine->start());
+  return engine;
 }
 
 // {"exact_match": [1, 0]}: the values of each part, null where a reward failed.
@@ -72,10 +76,10 @@ EvalItems::EvalItems(const config::RunConfig& config, const model::ModelOptions&
       text_(value_or_throw(run::TextModel::load(model_.folders().text, config.chat_template,
                                                 model_.spec(), config.tokenizer_ids))),
       data_(value_or_throw(engine::data::load<engine::data::PromptRow>(
-          value_or_throw(run::data_settings(config, model_.spec(), config.data.path)), *text_))),
+          value_or_throw(run::data_settings(config, model_.spec())), *text_))),
       settings_(recipes::eval_settings(config)),
       decode_([text = text_](std::span<const std::int32_t> ids) { return text->decode(ids); }),
-      generator_(make_generator(config, model_, text_)) {
+      engine_(make_engine(config, model_, text_)) {
   if (recipes::verifier_use(config).needed) {
     rules_ =
         value_or_throw(actors::rules::Rules::from_json(recipes::reward_rules(config), "reward"));
@@ -86,15 +90,43 @@ EvalItems::EvalItems(const config::RunConfig& config, const model::ModelOptions&
         run::make_reward({config, "", model_.decoder().device(), nullptr, nullptr, text_});
 }
 
-std::size_t EvalItems::at_once() const {
-  const std::int64_t samples = 2 * config_.rollout.max_sequences / settings_.samples;
-  return static_cast<std::size_t>(std::max<std::int64_t>(1, samples));
+/// Starts the samples of an item.
+void EvalItems::start(std::size_t item) {
+  const auto prompts = algorithms::eval_prompts(data_.examples, item, 1);
+  for (auto& sample :
+       algorithms::sample_requests(prompts, algorithms::eval_rollout_options(settings_))) {
+    engine::serving::Job job;
+    job.sample_id = sample.sample_id;
+    job.request = std::make_shared<const engine::generate::Request>(engine::generate::Request{
+        .prompt = std::move(sample.prompt), .params = settings_.sampling});
+    job.on_end = [this](auto ended) { ended_.push_back(std::move(ended)); };
+    samples_.emplace_back();
+    engine_->submit(started_++, std::move(job));
+  }
 }
 
-std::vector<Completion> EvalItems::sample(const algorithms::PromptBatch& prompts) {
-  const auto options = algorithms::eval_rollout_options(settings_);
-  return value_or_throw(actors::roles::sample_completions(
-      generator_, {algorithms::sample_requests(prompts, options), settings_.sampling}, decode_, 0));
+/// One step of the engine.
+void EvalItems::step() {
+  if (!engine_->idle()) engine_->step();
+  for (auto& ended : std::exchange(ended_, {})) {
+    auto sample = value_or_throw(std::move(ended));
+    const std::size_t place = sample.id - written_;
+    samples_[place] = actors::roles::completion_of(std::move(sample), decode_, 0);
+  }
+}
+
+/// The completions of the next items that have all of theirs; none while they are fewer than
+/// `least`.
+std::vector<Completion> EvalItems::take_complete(std::size_t least) {
+  const auto samples = static_cast<std::size_t>(settings_.samples);
+  const auto open = std::ranges::find_if(samples_, [](const auto& each) { return !each; });
+  const std::size_t count = static_cast<std::size_t>(open - samples_.begin()) / samples * samples;
+  std::vector<Completion> complete;
+  if (count < least) return complete;
+  for (; complete.size() < count; samples_.pop_front())
+    complete.push_back(std::move(*samples_.front()));
+  written_ += count;
+  return complete;
 }
 
 std::vector<RewardResult> EvalItems::reward(
@@ -108,12 +140,31 @@ std::vector<RewardResult> EvalItems::reward(
   return results;
 }
 
-std::vector<Json> EvalItems::evaluate(std::size_t first, std::size_t count) {
-  const auto prompts = algorithms::eval_prompts(data_.examples, first, count);
-  const auto options = algorithms::eval_rollout_options(settings_);
-  const auto completions = sample(prompts);
-  const auto results = reward(algorithms::reward_requests(prompts, completions, 0, options));
+void EvalItems::evaluate(std::size_t first, const std::function<void(std::vector<Json>)>& write) {
   const auto samples = static_cast<std::size_t>(settings_.samples);
+  const auto at_once = static_cast<std::size_t>(config_.rollout.generator.max_sequences);
+  std::size_t next = first;
+  while (first < size()) {
+    while (next < size() && samples_.size() < 4 * at_once &&
+           (engine_->idle() || engine_->active() + samples <= 2 * at_once))
+      start(next++);
+    step();
+    // Reward models score several items together.
+    const auto completions = take_complete(engine_->idle() ? samples : at_once);
+    if (completions.empty()) continue;
+    auto lines = lines_of(first, completions);
+    first += lines.size();
+    write(std::move(lines));
+  }
+}
+
+std::vector<Json> EvalItems::lines_of(std::size_t first,
+                                      const std::vector<Completion>& completions) {
+  const auto samples = static_cast<std::size_t>(settings_.samples);
+  const auto prompts =
+      algorithms::eval_prompts(data_.examples, first, completions.size() / samples);
+  const auto options = algorithms::eval_rollout_options(settings_);
+  const auto results = reward(algorithms::reward_requests(prompts, completions, 0, options));
   std::vector<Json> lines;
   for (std::size_t i = 0; i < prompts.ids.size(); ++i)
     lines.push_back(line_of(first + i, *prompts.examples[i],

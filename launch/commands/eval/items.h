@@ -1,6 +1,9 @@
 // EvalItems: the items of an evaluation, as the JSON lines of its output file.
 #pragma once
 
+#include <cstdint>
+#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,7 +13,7 @@
 #include "actors/roles/rules/rules.h"
 #include "algorithms/rollout/evaluation.h"
 #include "engine/data/loader/dataset.h"
-#include "engine/generate/generator.h"
+#include "engine/serving/engine.h"
 #include "launch/config/run_config.h"
 #include "launch/model/model.h"
 #include "launch/run/text_model.h"
@@ -27,16 +30,18 @@ class EvalItems {
   const engine::adapter::ModelFolders& folders() const { return model_.folders(); }
   /// The files that the items were read from.
   const std::vector<engine::data::FileFingerprint>& files() const { return data_.files; }
-  /// Number of items to evaluate at once.
-  std::size_t at_once() const;
-
-  /// The lines of items [first, first + count): {"id", "prompt", "answer", "completions",
-  /// "rewards", "parts", "finish_reasons", "tokens"}, and "failures" where a reward failed. They
-  /// depend on no other item. Throws Failure.
-  std::vector<Json> evaluate(std::size_t first, std::size_t count);
+  /// Evaluates the items from `first` on, and passes their lines to `write` in their order: {"id",
+  /// "prompt", "answer", "completions", "rewards", "parts", "finish_reasons", "tokens"}, and
+  /// "failures" where a reward failed. They depend on no other item. Throws Failure. May be called
+  /// once.
+  void evaluate(std::size_t first, const std::function<void(std::vector<Json>)>& write);
 
  private:
-  std::vector<actors::protocol::Completion> sample(const algorithms::PromptBatch& prompts);
+  void start(std::size_t item);
+  void step();
+  std::vector<actors::protocol::Completion> take_complete(std::size_t least);
+  std::vector<Json> lines_of(std::size_t first,
+                             const std::vector<actors::protocol::Completion>& completions);
   std::vector<actors::protocol::RewardResult> reward(
       const std::vector<actors::protocol::RewardRequest>& requests);
 
@@ -48,7 +53,11 @@ class EvalItems {
   std::optional<actors::rules::Rules> rules_;
   std::optional<actors::roles::RewardModels> reward_models_;
   engine::generate::TextDecoder decode_;
-  engine::generate::Generator generator_;
+  std::unique_ptr<engine::serving::Engine> engine_;
+  std::vector<Result<engine::generate::Generation>> ended_;  // in the step in progress
+  /// Of the items that are not written, in their order; absent until they have ended.
+  std::deque<std::optional<actors::protocol::Completion>> samples_;
+  std::uint64_t started_ = 0, written_ = 0;  // numbers of samples
 };
 
 }  // namespace troupe::launch::commands

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::commands {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <span>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::commands {
 namespace {

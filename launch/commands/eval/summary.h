@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "algorithms/training/estimators.h"
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::launch::commands {
 

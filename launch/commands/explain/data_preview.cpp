@@ -4,7 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/loader/example_reader.h"
 #include "launch/recipes/recipes.h"
 

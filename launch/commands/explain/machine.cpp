@@ -4,11 +4,12 @@
 #include <ctime>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/log.h"
-#include "engine/base/processors.h"
-#include "engine/base/text.h"
+#include "engine/base/environment/processors.h"
+#include "engine/base/files/file.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/ops/cpu/cpu_options.h"
+#include "engine/ops/devices/make_device.h"
 #include "engine/ops/roofline.h"
 #include "launch/commands/explain/rate_cache.h"
 
@@ -18,7 +19,7 @@ namespace {
 
 /// train.threads, or the cores of the machine.
 std::int64_t threads_of(const config::RunConfig& config, std::int64_t cores) {
-  return config.train.threads > 0 ? std::min(config.train.threads, cores) : cores;
+  return config.train.threads > 0 ? std::min<std::int64_t>(config.train.threads, cores) : cores;
 }
 
 std::string today() {
@@ -32,7 +33,7 @@ std::string today() {
 /// The best of three measurements: another process can only make them slower.
 double measured(std::int64_t threads, bool bf16) {
   const auto device =
-      engine::ops::make_cpu_device({.threads = static_cast<int>(threads), .pin_threads = false});
+      engine::ops::make_device({.threads = static_cast<int>(threads), .pin_threads = false});
   double best = 0;
   for (int i = 0; i < 3; ++i) {
     const auto ceiling = engine::ops::measure_ceiling(*device, bf16);

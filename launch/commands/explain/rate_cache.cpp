@@ -8,9 +8,9 @@
 #include <sstream>
 #include <vector>
 
-#include "engine/base/file.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::commands {
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/parallel/pipeline.h"
 #include "launch/commands/explain/preview_text.h"
 #include "launch/commands/explain/run_time.h"
@@ -41,7 +41,7 @@ std::string disk_text(const config::RunConfig& config, const engine::models::Dec
   const std::int64_t made = every > 0 && steps > 0 ? (steps + every - 1) / every : 1;
   // While one is saved, the others are still there.
   const std::int64_t kept =
-      config.train.keep_last == 0 ? made : std::min(made, config.train.keep_last + 1);
+      config.train.keep_last == 0 ? made : std::min<std::int64_t>(made, config.train.keep_last + 1);
   const std::uint64_t needed = each * static_cast<std::uint64_t>(kept);
   std::string text = labelled_line("checkpoints", cat(memory::bytes_text(each), " each, up to ",
                                                       memory::bytes_text(needed), " for ", kept));
@@ -76,7 +76,7 @@ std::string peak_text(const config::RunConfig& config, const engine::models::Dec
   config::RunConfig filled = config;
   const double of_replica = std::ceil(largest_update(size) /
                                       static_cast<double>(config.parallel.dp * config.parallel.cp));
-  filled.train.micro_batch_tokens = static_cast<std::int64_t>(
+  filled.train.micro_batch_tokens = static_cast<std::int32_t>(
       std::clamp(of_replica, 1.0, static_cast<double>(config.train.micro_batch_tokens)));
   // The pages of the cache that its sequences use.
   if (size.most.longest > 0) filled.train.max_length = size.most.longest;
@@ -104,8 +104,7 @@ std::string pipeline_text(const config::RunConfig& config, double tokens) {
   const double of_replica = tokens / static_cast<double>(p.dp),
                parts = std::ceil(of_replica / static_cast<double>(config.train.micro_batch_tokens));
   const auto count = static_cast<int>(std::clamp(parts, 1.0, 1e6));
-  const double waits =
-      engine::parallel::bubble(static_cast<int>(p.pp), count, static_cast<int>(p.vpp));
+  const double waits = engine::parallel::bubble(p.pp, count, p.vpp);
   return labelled_line("pipeline", cat("a stage waits for about ", to_text(100 * waits, 1),
                                        " % of the time,")) +
          labelled_line("", cat("(pp - 1) / (m vpp + pp - 1) with m = ", count,

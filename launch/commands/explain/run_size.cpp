@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/loader/sampler.h"
-#include "engine/data/megatron/split.h"
+#include "engine/data/megatron/pretraining_data.h"
 #include "launch/commands/explain/preview_text.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"
@@ -119,7 +119,7 @@ std::string size_text(const config::RunConfig& config, const RunSize& size) {
     steps += cat(", ", epochs_text(size.epochs), size.epochs == 1 ? " epoch" : " epochs");
   std::string text = labelled_line("steps", steps) + labelled_line("tokens", tokens_text(size));
   const auto warmup = config.train.warmup_of(size.steps);
-  if (warmup >= size.steps)
+  if (!config.train.warms_up_in(size.steps))
     text += labelled_line("warmup", cat(warmup,
                                         " steps, longer than the run: the learning rate "
                                         "does not reach its peak"));

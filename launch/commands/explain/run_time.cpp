@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/models/flops.h"
 #include "launch/commands/explain/preview_text.h"
 #include "launch/recipes/lora.h"
@@ -60,7 +60,7 @@ Work work_of(const config::RunConfig& config, const engine::models::DecoderSpec&
 double reading_seconds(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
                        const RunSize& size, double flops) {
   if (size.samples == 0) return 0;
-  const double together = std::min(static_cast<double>(config.rollout.max_sequences),
+  const double together = std::min(static_cast<double>(config.rollout.generator.max_sequences),
                                    size.samples / static_cast<double>(size.steps)),
                steps = size.samples / std::max(1.0, together) *
                        static_cast<double>(config.rollout.sampling.max_new_tokens);
@@ -71,8 +71,8 @@ double reading_seconds(const config::RunConfig& config, const engine::models::De
 // What async.mode lets overlap, and the gain if both sides have processors of their own: the sum of
 // their times divided by the longer one.
 double gain_of(const config::RunConfig& config, double sampling, double training) {
-  const bool lanes = config.rollout.threads > 0 && config.train.threads > 0;
-  if (lanes)
+  const bool own_threads = config.rollout.threads > 0 && config.train.threads > 0;
+  if (own_threads)
     sampling *=
         static_cast<double>(config.train.threads) / static_cast<double>(config.rollout.threads);
   return (sampling + training) / std::max(sampling, training);
@@ -84,10 +84,10 @@ std::string overlap_text(const config::RunConfig& config, const RunSize& size) {
   if (!config.async.on()) return labelled_line(label, "none: async.mode is off");
   if (config.async.eta == 0) return labelled_line(label, "none: async.eta is 0");
   const double all = flops_per_parameter(config, size), own = 2;
-  const bool lanes = config.rollout.threads > 0 && config.train.threads > 0;
-  const double threads = lanes ? static_cast<double>(config.train.threads) /
-                                     static_cast<double>(config.rollout.threads)
-                               : 1;
+  const bool own_threads = config.rollout.threads > 0 && config.train.threads > 0;
+  const double threads = own_threads ? static_cast<double>(config.train.threads) /
+                                           static_cast<double>(config.rollout.threads)
+                                     : 1;
   const double sampling = own * threads, training = all - own;
   const double share = 100 * sampling / (sampling + training);
   std::string text =

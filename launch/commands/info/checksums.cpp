@@ -1,13 +1,14 @@
-#include "launch/commands/info/checksums.h"
+#include "launch/commands/info/report.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <vector>
 
-#include "engine/base/file.h"
-#include "engine/base/sha256.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/random/sha256.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::commands {
 
@@ -48,9 +49,7 @@ Result<> read_sum(std::string line, const std::string& where, Sums& sums) {
                     ": expected 64 hexadecimal digits, two spaces and a file name, as "
                     "sha256sum prints them, found ",
                     quote(line, 80)));
-  std::string sum = line.substr(0, 64), name = line.substr(66);
-  std::ranges::transform(sum, sum.begin(),
-                         [](char c) { return c >= 'A' && c <= 'F' ? char(c - 'A' + 'a') : c; });
+  std::string sum = ascii_lower(line.substr(0, 64)), name = line.substr(66);
   if (escaped) name = unescaped(name);
   const fs::path path = fs::path(name).lexically_normal();
   if (path.is_absolute() || path.begin()->string() == "..")
@@ -66,12 +65,9 @@ Result<Sums> read_sums(const std::string& list) {
   RETURN_IF_ERROR(text);
   Sums sums;
   std::size_t number = 0;
-  for (std::size_t begin = 0; begin < text->size();) {
-    const std::size_t end = std::min(text->find('\n', begin), text->size());
-    const std::string line = text->substr(begin, end - begin);
+  for (const auto line : split(*text, '\n')) {
     ++number;
-    if (!line.empty()) RETURN_IF_ERROR(read_sum(line, cat(list, ":", number), sums));
-    begin = end + 1;
+    if (!line.empty()) RETURN_IF_ERROR(read_sum(std::string(line), cat(list, ":", number), sums));
   }
   if (sums.empty()) return fail(Errc::corrupt, cat(list, ": has no checksums"));
   return sums;

@@ -1,11 +1,11 @@
-#include "launch/commands/info/data.h"
+#include "launch/commands/info/report.h"
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
-#include "engine/base/fields.h"
-#include "engine/base/text.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/text/text.h"
 #include "engine/data/layouts/sample.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/data/readers/file_list.h"

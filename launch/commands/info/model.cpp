@@ -1,20 +1,19 @@
-#include "launch/commands/info/model.h"
+#include "launch/commands/info/report.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 
-#include "engine/base/available_memory.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/environment/available_memory.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/generate/generation_config.h"
 #include "engine/generate/kv_cache.h"
 #include "engine/models/overrides.h"
 #include "engine/models/storage.h"
-#include "engine/ops/cpu/cpu_options.h"
-#include "launch/commands/info/tokenizer.h"
+#include "engine/ops/devices/make_device.h"
 #include "launch/memory/memory.h"
 
 namespace troupe::launch::commands {
@@ -28,6 +27,20 @@ constexpr std::uint64_t max_bytes_read = std::uint64_t{2} << 30;
 
 std::uint64_t weight_bytes(const DecoderSpec& spec) {
   return 4 * static_cast<std::uint64_t>(spec.parameter_count());
+}
+
+void report_experts(const DecoderSpec& spec, Report& report) {
+  const engine::models::ExpertsSpec& experts = *spec.experts;
+  report.fact("experts", experts.router.experts);
+  report.fact("experts_per_token", experts.router.chosen);
+  report.fact("expert_layers", spec.expert_layers());
+  report.say(
+      "active_parameters", spec.active_parameter_count(),
+      cat(spec.active_parameter_count(), " active parameters: ", experts.router.chosen, " of ",
+          experts.router.experts, " experts (MLP ", experts.inner, ") in ", spec.expert_layers(),
+          " layers",
+          experts.shared_inner > 0 ? cat(", a shared expert (MLP ", experts.shared_inner, ")")
+                                   : ""));
 }
 
 void report_sizes(const DecoderSpec& spec, Report& report) {
@@ -56,6 +69,7 @@ void report_sizes(const DecoderSpec& spec, Report& report) {
   report.say("parameters", spec.parameter_count(),
              cat(spec.parameter_count(), " parameters, vocabulary ", spec.vocabulary, ", ",
                  spec.max_positions, " positions"));
+  if (spec.experts) report_experts(spec, report);
   if (spec.labels > 0)
     report.say("head", "score",
                cat("a score head with ", spec.labels, spec.labels == 1 ? " output" : " outputs"));
@@ -151,7 +165,7 @@ void check_weights(const std::string& folder, const SafetensorsFolder& weights,
         "every weight is present and has its shape; values were not read, because the "
         "model is large");
   }
-  const auto device = engine::ops::make_cpu_device();
+  const auto device = engine::ops::make_device();
   if (const auto loaded = engine::checkpoint::load_decoder(*device, folder, false); !loaded)
     return report.problem(loaded.error());
   report.say("values_read", true, "every weight is present, has its shape and is finite");

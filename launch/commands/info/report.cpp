@@ -2,8 +2,8 @@
 
 #include <iostream>
 
-#include "engine/base/terminal_text.h"
-#include "engine/base/text.h"
+#include "engine/base/text/terminal_text.h"
+#include "engine/base/text/text.h"
 #include "launch/run/exit_code.h"
 
 namespace troupe::launch::commands {

@@ -1,21 +1,21 @@
-#include "launch/commands/info/run.h"
+#include "launch/commands/info/report.h"
 
 #include <filesystem>
 
 #include "engine/adapter/model_folders.h"
 #include "engine/adapter/peft_config.h"
 #include "engine/adapter/peft_file.h"
-#include "engine/base/fields.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/not_a_model.h"
 #include "launch/commands/info/run_state.h"
 #include "launch/journal/metrics_file.h"
-#include "launch/journal/progress.h"
 #include "launch/recipes/resolve.h"
 #include "launch/run/resumable.h"
+#include "launch/terminal/progress_line.h"
 
 namespace troupe::launch::commands {
 
@@ -107,7 +107,7 @@ void report_state(const RunState& run, Report& report) {
                cat("last eval/reward: ", to_text(*run.evaluated, 4)));
   if (run.seconds_left)
     report.say("seconds_left", *run.seconds_left,
-               cat("time left: about ", journal::clock_text(*run.seconds_left)));
+               cat("time left: about ", terminal::clock_text(*run.seconds_left)));
   for (const std::string& warning : run.warnings) report.note(warning);
 }
 

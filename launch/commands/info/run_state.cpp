@@ -4,8 +4,8 @@
 #include <cmath>
 #include <deque>
 
-#include "engine/base/fields.h"
-#include "engine/base/json.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/json/json.h"
 #include "engine/checkpoint/directory_lock.h"
 #include "launch/journal/metrics_file.h"
 #include "launch/journal/timings_file.h"

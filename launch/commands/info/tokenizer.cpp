@@ -1,8 +1,8 @@
-#include "launch/commands/info/tokenizer.h"
+#include "launch/commands/info/report.h"
 
 #include <filesystem>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
 

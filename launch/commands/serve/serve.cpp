@@ -6,10 +6,10 @@
 #include <memory>
 #include <utility>
 
-#include "engine/base/json.h"
-#include "engine/base/log.h"
-#include "engine/base/terminal_text.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/terminal_text.h"
+#include "engine/base/text/text.h"
 #include "launch/commands/serve/under_mpirun.h"
 #include "launch/run/hangs.h"
 #include "launch/serve/api/admin_api.h"

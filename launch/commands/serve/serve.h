@@ -1,15 +1,41 @@
 // `troupe serve`: an OpenAI-compatible server for one model.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
+#include <ctime>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
-#include "launch/commands/serve/end_signals.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/http/server.h"
 
 namespace troupe::launch::commands {
+
+/// Blocks SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 (which mpirun forwards) in this thread and
+/// in those that it starts, until the process ends; wait() takes them. A second one does not end
+/// the process before the requests.
+class EndSignals {
+ public:
+  EndSignals() {
+    sigemptyset(&signals_);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2})
+      sigaddset(&signals_, number);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    // A client that disconnects is no reason to end.
+    std::signal(SIGPIPE, SIG_IGN);
+  }
+
+  /// Waits for a signal, at most a second; false if none came.
+  bool wait() const {
+    const timespec second{.tv_sec = 1, .tv_nsec = 0};
+    return sigtimedwait(&signals_, nullptr, &second) > 0;
+  }
+
+ private:
+  sigset_t signals_{};
+};
 
 struct ServeOptions {
   serve::api::ServedModelOptions model;
@@ -28,7 +54,7 @@ struct ServeOptions {
   std::string version;              ///< of the program, for /version
 };
 
-/// Serves until a signal (end_signals.h), then finishes the accepted requests. Returns the exit
+/// Serves until a signal (EndSignals), then finishes the accepted requests. Returns the exit
 /// code. Throws Failure. Under mpirun, all ranks call it.
 int serve(const ServeOptions& options);
 /// serve() with models whose engine has started; it ends with them.

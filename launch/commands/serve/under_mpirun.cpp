@@ -4,10 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "actors/group/group_channel.h"
-#include "engine/base/text.h"
-#include "engine/parallel/grid.h"
-#include "launch/commands/serve/engine_follower.h"
+#include "actors/group/replicated_engine.h"
+#include "engine/base/text/text.h"
+#include "launch/commands/rank_group.h"
 #include "launch/run/hangs.h"
 #include "launch/run/rank_resources.h"
 #include "launch/run/run_rank.h"
@@ -18,61 +17,51 @@ namespace troupe::launch::commands {
 
 namespace {
 
-using engine::parallel::Mesh;
-
 /// What all ranks do in the same order: load their part of the model, start their engine.
 class Rank {
  public:
   explicit Rank(ServeOptions options)
       : options_(std::move(options)),
-        mesh_(value_or_throw(Mesh::create(
-            value_or_throw(transports::mpi::mpi_world(run::mpi_options(options_.timeout))),
-            {.tp = options_.tp, .pp = options_.pp}))),
-        channel_(std::make_shared<actors::group::GroupChannel>(
-            mesh_.world().split(0, mesh_.world().rank()))),
-        watch_(mesh_.world()) {}
+        group_({.tp = options_.tp, .pp = options_.pp}, options_.timeout),
+        watch_(group_.mesh().world()) {}
 
   int run(const EndSignals& signals) {
     load();
-    if (mesh_.is_root()) return lead(signals);
-    std::unique_ptr<EngineFollower> follower;
-    channel_->run_on_all_ranks("starting the engine", [&] {
-      follower = value_or_throw(EngineFollower::create(std::move(*loaded_)));
+    if (group_.mesh().is_root()) return lead(signals);
+    engine::serving::Engine engine(loaded_->model.decoder(), loaded_->config);
+    group_.channel()->run_on_all_ranks("starting the engine", [&] {
+      if (!loaded_->model.pools()) value_or_throw(engine.start());
     });
-    try {
-      follower->serve(*channel_);
-    } catch (const std::exception& error) {
-      abort(error);  // the leader knows of no failure of another rank
-    }
+    group_.follow(engine, serve::api::parts_of(*loaded_));
     return 0;
   }
 
   /// Ends all ranks; the others cannot continue without this one.
-  void abort(const std::exception& error) { run::abort_ranks(mesh_.world(), error); }
+  void abort(const std::exception& error) { group_.abort(error); }
 
  private:
   void load() {
+    const auto& mesh = group_.mesh();
     if (options_.model.model.threads == 0)
-      options_.model.model.threads = run::part_of_machine(mesh_.world().size());
-    channel_->run_on_all_ranks("loading the model", [&] {
-      loaded_.emplace(value_or_throw(serve::api::LoadedEngine::load(
-          options_.model, options_.engine, {&mesh_.tp(), &mesh_.pp(), {}})));
+      options_.model.model.threads = run::part_of_machine(mesh.world().size());
+    group_.channel()->run_on_all_ranks("loading the model", [&] {
+      loaded_.emplace(value_or_throw(serve::api::LoadedEngine::load(options_.model, options_.engine,
+                                                                    {&mesh.tp(), &mesh.pp(), {}})));
     });
   }
 
   int lead(const EndSignals& signals) {
     std::unique_ptr<serve::api::ModelSet> models;
-    channel_->run_on_all_ranks("starting the engine", [&] {
-      models = value_or_throw(serve::api::ModelSet::start(
-          std::move(*loaded_),
-          std::make_unique<serve::ranks::EngineLeader>(channel_, mesh_.world())));
+    group_.channel()->run_on_all_ranks("starting the engine", [&] {
+      auto engine = std::make_unique<actors::group::ReplicatedEngine>(
+          loaded_->model.decoder(), loaded_->config, group_.channel(), group_.mesh().world());
+      models = value_or_throw(serve::api::ModelSet::start(std::move(*loaded_), std::move(engine)));
     });
     return serve_models(options_, *models, signals);
   }
 
   ServeOptions options_;
-  Mesh mesh_;
-  std::shared_ptr<actors::group::GroupChannel> channel_;
+  RankGroup group_;
   serve::ranks::RankWatch watch_;  // ends before the channel, which tells the others to end
   std::optional<serve::api::LoadedEngine> loaded_;
 };

@@ -5,14 +5,29 @@
 #include <optional>
 #include <string>
 
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/json.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/api/request_fields.h"
-#include "launch/serve/api/weights_root.h"
 #include "launch/serve/api/workers.h"
 #include "launch/serve/http/router.h"
 
 namespace troupe::launch::serve::api {
+
+/// WeightsRoot: the folder below which a server finds checkpoints by their names.
+class WeightsRoot {
+ public:
+  /// Errc::usage unless the path is a folder.
+  static Result<WeightsRoot> open(const std::string& folder);
+
+  /// The folder of a checkpoint such as "run/step-100", all links followed. Errc::bad_input for
+  /// names that lead out of the root, also by a link; not_found.
+  Result<std::string> find(const std::string& name) const;
+
+ private:
+  explicit WeightsRoot(std::string folder) : folder_(std::move(folder)) {}
+  std::string folder_;  // without links
+};
 
 class AdminApi {
  public:

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <ctime>
 
-#include "engine/base/sha256.h"
-#include "engine/base/text.h"
+#include "engine/base/random/sha256.h"
+#include "engine/base/text/base64.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::serve::api {
 
@@ -171,6 +172,12 @@ void AnswerJson::append_choice(std::string& text, const ChoicePart& part, const 
     for (const std::uint64_t version : part.versions) text += std::to_string(version) + ',';
     if (part.versions.empty()) text += ']';
     text.back() = ']';
+  }
+  if (request_.mask_bytes > 0) {
+    text += ",\"sampling_mask\":[";
+    for (std::size_t i = 0; i < part.masks.size(); ++i)
+      text += cat(i > 0 ? ",\"" : "\"", encode_base64(part.masks[i]), '"');
+    text += ']';
   }
   if (!chat() && !delta) text += ",\"prompt_logprobs\":" + prompt.scores;
   text += '}';

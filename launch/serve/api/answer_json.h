@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
+#include "engine/base/sets/id_sets.h"
 #include "launch/serve/api/generation_request.h"
 #include "launch/serve/api/message/message_part.h"
 #include "launch/serve/api/model_set.h"
@@ -35,6 +36,7 @@ struct ChoicePart {
   TextPlace place;                    ///< of the first of the tokens, where there is no `echo`
   std::vector<std::int32_t> ids;      ///< generated tokens
   std::vector<std::uint64_t> versions;
+  IdSets masks;        ///< return_sampling_mask
   std::string finish;  ///< finish_reason; "" while more follows
   Json stop_reason;    ///< the stop string or stop token that ended it, or null
 };

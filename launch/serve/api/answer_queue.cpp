@@ -4,9 +4,9 @@
 #include <exception>
 #include <utility>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
-#include "engine/base/thread_with_blocked_signals.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/thread_with_blocked_signals.h"
 
 namespace troupe::launch::serve::api {
 

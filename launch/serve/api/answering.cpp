@@ -2,8 +2,8 @@
 
 #include <exception>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/failure.h"
 
 namespace troupe::launch::serve::api {

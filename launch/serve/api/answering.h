@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "launch/serve/http/request.h"
 #include "launch/serve/http/response.h"
 

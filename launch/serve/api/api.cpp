@@ -1,11 +1,11 @@
 #include "launch/serve/api/api.h"
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/answering.h"
 #include "launch/serve/api/chat_messages.h"
 #include "launch/serve/api/failure.h"
@@ -27,11 +27,10 @@ constexpr std::size_t max_logged_fields = 100;
 std::string percent_decoded(std::string_view text) {
   std::string out;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    unsigned int value = 0;
-    const std::string_view digits = text.substr(std::min(at + 1, text.size()), 2);
-    const char* end = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16).ptr;
-    if (text[at] == '%' && digits.size() == 2 && end == digits.data() + 2) {
-      out += static_cast<char>(value);
+    const std::string_view digits = text.substr(at + 1, 2);
+    const auto value = parse_number<unsigned int>(digits, 16);
+    if (text[at] == '%' && digits.size() == 2 && value) {
+      out += static_cast<char>(*value);
       at += 2;
     } else {
       out += text[at];

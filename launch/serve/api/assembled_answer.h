@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "launch/serve/api/answer_json.h"
 #include "launch/serve/http/response.h"
 

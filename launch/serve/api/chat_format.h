@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "launch/serve/api/assembled_answer.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/generation_request.h"

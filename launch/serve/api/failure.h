@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "launch/serve/http/response.h"
 
 namespace troupe::launch::serve::api {

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/failure.h"
 
 namespace troupe::launch::serve::api {
@@ -235,10 +235,11 @@ void GenerationCall::on_token(Choice& choice, const TokenEvent& event) {
     choice.chain = backend_.sampled->next(choice.chain, event.token);
     backend_.sampled->add(choice.chain, event.logp, event.version);
   }
-  hold(result_bytes(event.top.size()));
+  hold(result_bytes(event.top.size()) + event.mask.size());
   if (!in_pieces() || failed_) return;
   HeldToken token{{event.token, event.logp, alternatives_of(event.token, event.logp, event.top)},
-                  event.version};
+                  event.version,
+                  std::string(event.mask)};
   if (event.last)
     choice.last = std::move(token);  // on_end() follows
   else if (waits_for_scores(choice))
@@ -366,6 +367,7 @@ ChoicePart GenerationCall::whole_part(const Choice& choice, int index) {
   }
   part.ids = result.ids;
   part.versions = result.versions;
+  part.masks = result.masks;
   part.stop_reason = stop_reason(result);
   return part;
 }
@@ -404,6 +406,7 @@ void GenerationCall::read_token(Choice& choice, HeldToken token, ChoicePart& par
     part.text += choice.output->push(token.token.id);
   part.ids = {token.token.id};
   part.versions = {token.version};
+  part.masks.push_back(token.mask);
   if (request_.logprobs) part.tokens.push_back(std::move(token.token));
 }
 

@@ -38,7 +38,7 @@ struct Backend {
   SampledTokens* sampled = nullptr;
 
   const ServedModel& model() const { return *served->model; }
-  engine::serving::GenerationService& service() const { return *served->generation; }
+  engine::serving::GenerationThread& service() const { return *served->generation; }
 };
 
 /// The service's callbacks hold it, so that it lives until its last sequence has ended.
@@ -62,6 +62,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
   struct HeldToken {
     ReportedToken token;
     std::uint64_t version = 0;
+    std::string mask = {};
   };
   struct Choice {
     std::size_t prompt = 0;

@@ -5,18 +5,124 @@
 #include <string_view>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/sets/id_sets.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/chat_messages.h"
-#include "launch/serve/api/constraint_fields.h"
 #include "launch/serve/api/failure.h"
+#include "launch/serve/api/output_constraints.h"
 #include "launch/serve/api/prompt_fields.h"
 #include "launch/serve/api/request_bounds.h"
+#include "launch/serve/api/request_fields.h"
 #include "launch/serve/api/sampling_fields.h"
 #include "launch/serve/api/tool_fields.h"
 
 namespace troupe::launch::serve::api {
 
 namespace {
+
+constexpr std::size_t max_choices_given = 10'000;
+
+Json any_object() {
+  return Json::Object{{"type", "object"}};
+}
+
+/// Schemas may be sent as text.
+Json read_schema(const Json& value, const std::string& field) {
+  if (!value.is_string()) return value;
+  auto parsed = parse_json(value.string(), field);
+  if (!parsed) refuse(field, parsed.error().what);
+  return std::move(*parsed);
+}
+
+Json read_choices(const Json& value, const std::string& field) {
+  if (!value.is_array() || value.array().empty() || value.array().size() > max_choices_given)
+    refuse(field, cat(field, ": expected a list of 1 to ", max_choices_given, " texts"));
+  for (const Json& each : value.array())
+    if (!each.is_string() || each.string().empty())
+      refuse(field, cat(field, ": expected texts that are not empty"));
+  return value;
+}
+
+/// Collects the constraints of a request, of which there may be one.
+class Constraints {
+ public:
+  void add(ConstraintKind kind, Json value, const std::string& field) {
+    if (found_)
+      refuse(field, cat(field, " is not allowed with ", found_->field, ": one constraint at most"));
+    found_ = ConstraintText{kind, std::move(value), field};
+  }
+  /// The constraints among `fields` with `prefix` before their names.
+  void read(RequestFields& fields, const std::string& prefix) {
+    const auto path = [&](const char* name) { return fields.path(prefix + name); };
+    if (const Json* value = fields.find(prefix + "json"))
+      add(ConstraintKind::schema, read_schema(*value, path("json")), path("json"));
+    if (const auto text = fields.text(prefix + "regex"))
+      add(ConstraintKind::regex, *text, path("regex"));
+    if (const Json* value = fields.find(prefix + "choice"))
+      add(ConstraintKind::choice, read_choices(*value, path("choice")), path("choice"));
+    if (const auto text = fields.text(prefix + "grammar"))
+      add(ConstraintKind::grammar, *text, path("grammar"));
+  }
+  std::optional<ConstraintText> take() { return std::move(found_); }
+
+ private:
+  std::optional<ConstraintText> found_;
+};
+
+void read_response_format(RequestFields& fields, Constraints& constraints) {
+  const Json* format = fields.find("response_format");
+  if (format == nullptr) return;
+  RequestFields members(*format, "response_format.");
+  const auto type = members.text("type");
+  if (type == "text") return;
+  if (type == "json_object") {
+    const Json* schema = members.find("schema");
+    if (schema == nullptr)
+      return constraints.add(ConstraintKind::schema, any_object(), "response_format");
+    return constraints.add(ConstraintKind::schema, *schema, members.path("schema"));
+  }
+  if (type != "json_schema")
+    refuse_unsupported("response_format",
+                       "response_format.type: expected text, json_object or "
+                       "json_schema");
+  const Json* described = members.find("json_schema");
+  if (described == nullptr)
+    refuse("response_format.json_schema", "response_format.json_schema is missing");
+  RequestFields inner(*described, "response_format.json_schema.");
+  const Json* schema = inner.find("schema");
+  if (schema == nullptr) refuse(inner.path("schema"), cat(inner.path("schema"), " is missing"));
+  constraints.add(ConstraintKind::schema, *schema, inner.path("schema"));
+}
+
+/// Names of llama.cpp and SGLang. There an empty text is none.
+void read_other_names(RequestFields& fields, Constraints& constraints) {
+  if (const Json* value = fields.find("json_schema"); value && *value != Json(""))
+    constraints.add(ConstraintKind::schema, read_schema(*value, "json_schema"), "json_schema");
+  for (const auto& [name, kind] :
+       {std::pair("grammar", ConstraintKind::grammar), std::pair("ebnf", ConstraintKind::grammar),
+        std::pair("regex", ConstraintKind::regex)})
+    if (const auto text = fields.text(name); text && !text->empty())
+      constraints.add(kind, *text, name);
+}
+
+/// Nothing when the output is free. Throws ApiFailure, also for more than one constraint.
+std::optional<ConstraintText> read_constraint(RequestFields& fields) {
+  Constraints constraints;
+  read_response_format(fields, constraints);
+  if (const Json* value = fields.find("structured_outputs")) {
+    RequestFields members(*value, "structured_outputs.");
+    constraints.read(members, "");
+    if (members.flag("json_object", false))
+      constraints.add(ConstraintKind::schema, any_object(), members.path("json_object"));
+    for (const std::string& name : members.unknown())
+      refuse_unsupported(name, cat(name,
+                                   " is not supported; supported: json, regex, choice, "
+                                   "grammar, json_object"));
+  }
+  constraints.read(fields, "guided_");
+  read_other_names(fields, constraints);
+  return constraints.take();
+}
 
 using engine::constraints::Reasoning;
 
@@ -97,6 +203,12 @@ void read_output(RequestFields& fields, const ServedModel& model, GenerationRequ
   request.tokens_as_ids = fields.flag("return_tokens_as_token_ids", false);
   request.return_token_ids = fields.flag("return_token_ids", false);
   request.return_weight_versions = fields.flag("return_weight_versions", model.names_versions());
+  if (fields.flag("return_sampling_mask", false)) {
+    if (!request.logprobs)
+      refuse("return_sampling_mask", "return_sampling_mask is allowed only with logprobs");
+    request.params.report_masks = true;
+    request.mask_bytes = max_id_set_bytes(model.vocabulary());
+  }
   request.include_stop = fields.flag("include_stop_str_in_output", false);
   request.skip_special = fields.flag("skip_special_tokens", true);
   if (const auto salt = fields.text("cache_salt")) {
@@ -244,6 +356,9 @@ GenerationRequest read_generation_request(const Json& body, Endpoint endpoint,
     read_completion_prompts(fields, model, constraint, request);
   }
   read_lengths(fields, model, request);
+  if (request.params.report_masks && !request.allowed && !request.constraint.source)
+    request.mask_bytes =
+        std::max<std::int64_t>(1, request.params.max_mask_bytes(model.vocabulary()));
   check_products(request);
   unknown = fields.unknown();
   return request;

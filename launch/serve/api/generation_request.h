@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/constraints/token_table.h"
 #include "engine/generate/sampling_params.h"
 #include "launch/serve/api/message/message_reader.h"
@@ -47,6 +47,8 @@ struct GenerationRequest {
   std::vector<std::int32_t> reported;
   bool tokens_as_ids = false;  ///< "token_id:17" instead of the token's text
   bool return_token_ids = false, return_weight_versions = false;
+  /// Of the largest return_sampling_mask of a token; 0: it is not reported.
+  std::int64_t mask_bytes = 0;
   bool include_stop = false;  ///< include_stop_str_in_output
   bool skip_special = true;
   std::string cache_salt;  ///< requests with different ones share no cached prompts

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "launch/serve/api/output_text.h"
+
 namespace troupe::launch::serve::api {
 
 namespace {
@@ -33,12 +35,12 @@ Result<LoadedEngine> LoadedEngine::load(const ServedModelOptions& model,
   LoadedEngine out{.model = std::move(*loaded),
                    .draft = nullptr,
                    .config = {},
-                   .limits = {.max_batch = engine.max_batch,
-                              .max_waiting = static_cast<std::size_t>(engine.max_waiting),
-                              .deadline = std::chrono::seconds(engine.request_seconds)}};
-  if (out.model.pools()) return out;
+                   .limits = engine::serving::ServiceLimits{
+                       .max_batch = engine.max_batch,
+                       .max_waiting = static_cast<std::size_t>(engine.max_waiting),
+                       .deadline = std::chrono::seconds(engine.request_seconds)}};
   out.config = generator_config(out.model, engine);
-  if (engine.draft.empty()) return out;
+  if (out.model.pools() || engine.draft.empty()) return out;
   model::ModelOptions of_draft = model.model;
   of_draft.model = engine.draft;
   of_draft.adapter.clear();
@@ -48,6 +50,20 @@ Result<LoadedEngine> LoadedEngine::load(const ServedModelOptions& model,
   out.draft = std::make_unique<model::Model>(std::move(*draft));
   out.config.draft = &out.draft->decoder();
   return out;
+}
+
+actors::group::EngineParts parts_of(LoadedEngine& loaded) {
+  ServedModel& model = loaded.model;
+  return {.text =
+              [&model](const std::vector<std::int32_t>& prompt, bool skips_special) {
+                return TextAfterPrompt(*model.tokenizer(), prompt, skips_special);
+              },
+          .constraint =
+              [&model](const std::string& source) {
+                return value_or_throw(model.constrain_alone(deserialized(source)));
+              },
+          .adapter = [&model](const std::string& folder) { return model.load_adapter(folder); },
+          .weights = [&model](const std::string& folder) { return model.read_weights(folder); }};
 }
 
 }  // namespace troupe::launch::serve::api

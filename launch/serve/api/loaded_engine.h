@@ -6,8 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "engine/base/error.h"
-#include "engine/serving/generation_service.h"
+#include "actors/group/engine_follower.h"
+#include "engine/base/errors/error.h"
+#include "engine/serving/generation_thread.h"
 #include "launch/model/model.h"
 #include "launch/serve/api/served_model.h"
 
@@ -40,5 +41,8 @@ struct LoadedEngine {
   static Result<LoadedEngine> load(const ServedModelOptions& model, const EngineOptions& engine,
                                    const engine::models::ModelPart& part = {});
 };
+
+/// What another rank of the server makes the objects of requests of; `loaded` outlives it.
+actors::group::EngineParts parts_of(LoadedEngine& loaded);
 
 }  // namespace troupe::launch::serve::api

@@ -1,6 +1,6 @@
 #include "launch/serve/api/metrics.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/loaded_engine.h"
 
 namespace troupe::launch::serve::api {

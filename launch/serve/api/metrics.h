@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/generate/sampling_params.h"
-#include "engine/serving/generation_service.h"
+#include "engine/serving/generation_thread.h"
 
 namespace troupe::launch::serve::api {
 

@@ -5,11 +5,13 @@
 #include <utility>
 
 #include "actors/roles/weights.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::serve::api {
 
-using engine::serving::GenerationService;
+using actors::group::ReplicatedEngine;
+using engine::serving::Engine;
+using engine::serving::GenerationThread;
 using engine::serving::PoolingService;
 using engine::serving::ServiceCounters;
 
@@ -20,8 +22,13 @@ constexpr std::size_t max_adapters = 64;
 }  // namespace
 
 struct ModelSet::Host {
-  Host(LoadedEngine given, std::unique_ptr<ranks::EngineLeader> others)
-      : loaded(std::move(given)), model(loaded.model), leader(std::move(others)) {}
+  Host(LoadedEngine given, std::unique_ptr<ReplicatedEngine> replicated)
+      : loaded(std::move(given)),
+        model(loaded.model),
+        group(replicated.get()),
+        engine(std::move(replicated)) {
+    if (!engine) engine = std::make_unique<Engine>(model.decoder(), loaded.config);
+  }
   Result<> start();
   void stop() const {
     if (generation) generation->stop();
@@ -30,21 +37,19 @@ struct ModelSet::Host {
 
   LoadedEngine loaded;
   ServedModel& model;
-  std::unique_ptr<ranks::EngineLeader> leader;  ///< nullptr: this rank is alone
-  std::unique_ptr<GenerationService> generation;
+  ReplicatedEngine* group;  ///< the engine; nullptr: this rank is alone
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<GenerationThread> generation;
   std::unique_ptr<PoolingService> pooling;
 };
 
 Result<> ModelSet::Host::start() {
   if (model.pools()) {
-    pooling = std::make_unique<PoolingService>(model.decoder(), model.precision(), loaded.limits,
-                                               leader.get());
+    pooling = std::make_unique<PoolingService>(*engine, loaded.limits);
     return {};
   }
-  auto started = GenerationService::start(model.decoder(), std::move(loaded.config), loaded.limits,
-                                          leader.get());
-  RETURN_IF_ERROR(started);
-  generation = std::move(*started);
+  RETURN_IF_ERROR(engine->start());
+  generation = std::make_unique<GenerationThread>(*engine, loaded.limits);
   return {};
 }
 
@@ -62,8 +67,8 @@ Result<std::unique_ptr<ModelSet>> ModelSet::load(const ServedModelOptions& model
 }
 
 Result<std::unique_ptr<ModelSet>> ModelSet::start(LoadedEngine loaded,
-                                                  std::unique_ptr<ranks::EngineLeader> leader) {
-  auto host = std::make_unique<Host>(std::move(loaded), std::move(leader));
+                                                  std::unique_ptr<ReplicatedEngine> replicated) {
+  auto host = std::make_unique<Host>(std::move(loaded), std::move(replicated));
   RETURN_IF_ERROR(host->start());
   return std::unique_ptr<ModelSet>(new ModelSet(std::move(host)));
 }
@@ -115,15 +120,15 @@ Result<> ModelSet::load_adapter(const std::string& name, const std::string& fold
 
 /// On all ranks.
 Result<ModelSet::Adapter> ModelSet::read_adapter(const std::string& folder) {
-  ranks::EngineLeader* const leader = host_->leader.get();
-  if (leader == nullptr) return host_->model.load_adapter(folder);
+  ReplicatedEngine* const group = host_->group;
+  if (group == nullptr) return host_->model.load_adapter(folder);
   const std::lock_guard lock(reading_);
   RETURN_IF_ERROR(host_->generation->between_steps([&]() -> Result<> {
-    leader->read_folder(folder, true);
+    group->read_folder(folder, true);
     return {};
   }));
   auto adapter = host_->model.load_adapter(folder);
-  RETURN_IF_ERROR(host_->generation->between_steps([&] { return leader->use_adapter(adapter); }));
+  RETURN_IF_ERROR(host_->generation->between_steps([&] { return group->use_adapter(adapter); }));
   return adapter;
 }
 
@@ -159,20 +164,20 @@ Result<std::uint64_t> ModelSet::load_weights(const std::string& folder) {
       return fail(Errc::usage,
                   "adapters belong to the weights that they were trained over; unload them first");
   }
-  ranks::EngineLeader* const leader = host_->leader.get();
-  if (leader == nullptr) {
+  ReplicatedEngine* const group = host_->group;
+  if (group == nullptr) {
     const auto write = host_->model.read_weights(folder);
     RETURN_IF_ERROR(write);
     return host_->generation->change_weights(*write);
   }
   const std::lock_guard lock(reading_);
   RETURN_IF_ERROR(host_->generation->between_steps([&]() -> Result<> {
-    leader->read_folder(folder, false);
+    group->read_folder(folder, false);
     return {};
   }));
   const auto write = host_->model.read_weights(folder);
   return host_->generation->change_weights([&]() -> Result<> {
-    RETURN_IF_ERROR(leader->use_weights(write ? Result<>() : fail(write)));
+    RETURN_IF_ERROR(group->use_weights(write ? Result<>() : fail(write)));
     return (*write)();
   });
 }

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/error.h"
-#include "engine/base/shared_array.h"
-#include "engine/serving/generation_service.h"
+#include "actors/group/replicated_engine.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/memory/shared_array.h"
+#include "engine/serving/generation_thread.h"
 #include "engine/serving/pooling_service.h"
 #include "launch/serve/api/loaded_engine.h"
-#include "launch/serve/ranks/engine_leader.h"
 
 namespace troupe::launch::serve::api {
 
@@ -22,7 +22,7 @@ namespace troupe::launch::serve::api {
 struct Served {
   std::string name;
   const ServedModel* model = nullptr;
-  engine::serving::GenerationService* generation = nullptr;
+  engine::serving::GenerationThread* generation = nullptr;
   engine::serving::PoolingService* pooling = nullptr;
   std::int64_t created = 0;  ///< Unix time of its load
   std::string parent = {};   ///< of an adapter: the name of its model
@@ -37,10 +37,10 @@ class ModelSet {
   /// Loads the model and starts its engine. Errors of LoadedEngine::load() and start().
   static Result<std::unique_ptr<ModelSet>> load(const ServedModelOptions& model,
                                                 const EngineOptions& engine);
-  /// `leader`: tells the other ranks that share the model; nullptr: none. Errors of
-  /// GenerationService::start().
+  /// `replicated`: the engine where other ranks share the model; nullptr: there are none. Errors of
+  /// Engine::start().
   static Result<std::unique_ptr<ModelSet>> start(
-      LoadedEngine loaded, std::unique_ptr<ranks::EngineLeader> leader = nullptr);
+      LoadedEngine loaded, std::unique_ptr<actors::group::ReplicatedEngine> replicated = nullptr);
   ~ModelSet();  ///< stop(); no ServedPointer may be left
   ModelSet(const ModelSet&) = delete;
   ModelSet& operator=(const ModelSet&) = delete;
@@ -60,11 +60,11 @@ class ModelSet {
   /// Pauses or resumes generation.
   void set_paused(bool paused);
   bool paused() const;
-  /// GenerationService::change_weights() with the weights of a folder. Errors of
+  /// GenerationThread::change_weights() with the weights of a folder. Errors of
   /// ServedModel::read_weights(); Errc::usage while there are adapters, which belong to the weights
   /// that they were trained over.
   Result<std::uint64_t> load_weights(const std::string& folder);
-  /// GenerationService::adopt_weights() of the model, without adapters, with the values of all
+  /// GenerationThread::adopt_weights() of the model, without adapters, with the values of all
   /// logical tensors (engine/nn/logical_tensors.h), which are read where they lie.
   void adopt_weights(std::uint64_t version, const SharedArray<float>& values,
                      bool between_sequences);

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <string_view>
 
 #include "engine/checkpoint/half.h"
 
 namespace troupe::launch::serve::api {
 
 namespace {
-
-constexpr std::string_view base64_digits =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 struct F8 {
   int mantissa, bias;
@@ -65,21 +61,6 @@ std::string bytes_of(std::span<const float> values, const NumberFormat& format) 
       bytes += static_cast<char>(word >> (format.big_endian ? bits - 8 - shift : shift) & 0xFFU);
   }
   return bytes;
-}
-
-std::string base64(std::span<const float> values, const NumberFormat& format) {
-  const std::string bytes = bytes_of(values, format);
-  std::string out;
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const auto byte = [&](std::size_t k) {
-      return at + k < bytes.size() ? static_cast<unsigned char>(bytes[at + k]) : 0U;
-    };
-    const std::uint32_t word = byte(0) << 16U | byte(1) << 8U | byte(2);
-    const std::size_t digits = std::min<std::size_t>(bytes.size() - at, 3) + 1;
-    for (std::size_t k = 0; k < 4; ++k)
-      out += k < digits ? base64_digits[word >> (18 - 6 * k) & 63U] : '=';
-  }
-  return out;
 }
 
 }  // namespace troupe::launch::serve::api

@@ -1,4 +1,4 @@
-// NumberBytes: numbers of answers as bytes, and those as base64.
+// NumberBytes: numbers of answers as bytes.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,5 @@ struct NumberFormat {
 };
 
 std::string bytes_of(std::span<const float> values, const NumberFormat& format);
-/// RFC 4648, of the bytes of all numbers.
-std::string base64(std::span<const float> values, const NumberFormat& format);
 
 }  // namespace troupe::launch::serve::api

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/base/check.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/constraints/compile.h"
 #include "engine/tokenizer/token_bytes.h"
 #include "launch/serve/api/failure.h"

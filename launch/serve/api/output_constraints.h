@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/constraints/constraint.h"
 #include "engine/constraints/reasoning.h"
 #include "engine/tokenizer/tokenizer.h"

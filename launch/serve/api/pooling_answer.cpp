@@ -6,7 +6,8 @@
 #include <span>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/base64.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/number_bytes.h"
 
 namespace troupe::launch::serve::api {
@@ -88,7 +89,8 @@ Json rows_json(const PoolingRequest& request, const ServedModel& model,
     }
     for (const float value : reported_row(request, model, row)) numbers.push_back(value);
   }
-  if (request.numbers.encoding == NumberEncoding::base64) return base64(numbers, request.numbers);
+  if (request.numbers.encoding == NumberEncoding::base64)
+    return encode_base64(bytes_of(numbers, request.numbers));
   return request.every_token ? Json(std::move(rows)) : std::move(rows.front());
 }
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/chat_messages.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/number_bytes.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "launch/serve/api/generation_request.h"
 #include "launch/serve/api/number_bytes.h"
 #include "launch/serve/api/served_model.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/failure.h"
 
 namespace troupe::launch::serve::api {

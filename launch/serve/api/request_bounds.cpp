@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/constraints/constraint.h"
 #include "engine/constraints/token_table.h"
 #include "launch/serve/api/failure.h"
@@ -70,6 +70,11 @@ void check_products(const GenerationRequest& request) {
     refuse("echo", cat("a stream would have ", of_prompts,
                        " log-probabilities of the prompts: ", "prompt tokens x ",
                        prompt_fields(request), "; allowed: ", max_echoed_in_stream));
+  if (tokens * request.mask_bytes > max_mask_bytes)
+    refuse("return_sampling_mask",
+           cat("the sampling masks of the answer could have ", tokens * request.mask_bytes,
+               " bytes: max_tokens x sequences (", sequences, ") x ", request.mask_bytes,
+               "; allowed: ", max_mask_bytes, "; lower max_tokens or n, or set top_k"));
   if (!request.logprobs) return;
   const std::int64_t all =
       of_prompts + generated_tokens(request, request.choices) * (1 + request.alternatives());

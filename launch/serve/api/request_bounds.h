@@ -19,6 +19,8 @@ inline constexpr std::int64_t max_request_biases = 1 << 18;
 /// and of prompts and outputs.
 inline constexpr std::int64_t max_reported_of_prompts = 1 << 20;
 inline constexpr std::int64_t max_reported = 1 << 22;
+/// Of an answer: bytes of return_sampling_mask.
+inline constexpr std::int64_t max_mask_bytes = 1 << 26;
 /// Of a stream with echo and logprobs, whose prompt is one event (ServerLimits::stream_bytes).
 inline constexpr std::int64_t max_echoed_in_stream = 1 << 15;
 /// Of a pooling request: tokens, and numbers of its answer.

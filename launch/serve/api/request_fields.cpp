@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/failure.h"
 
 namespace troupe::launch::serve::api {

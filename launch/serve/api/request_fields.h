@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "launch/serve/api/fields/field_table.h"
 
 namespace troupe::launch::serve::api {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "engine/base/secret.h"
+#include "engine/base/random/secret.h"
 
 namespace troupe::launch::serve::api {
 

@@ -1,12 +1,12 @@
 #include "launch/serve/api/sampling_fields.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <random>
 
-#include "engine/base/text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "engine/generate/sampling_bounds.h"
 #include "engine/generate/sampling_params_json.h"
 #include "launch/serve/api/failure.h"
@@ -67,9 +67,8 @@ void read_logit_bias(RequestFields& fields, std::int64_t vocabulary, SamplingPar
     refuse("logit_bias", cat("logit_bias: ", biases->object().size(), " entries; allowed: at most ",
                              engine::generate::max_token_lists));
   for (const auto& [key, bias] : biases->object()) {
-    std::int32_t id = -1;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (error != std::errc() || end != key.data() + key.size() || id < 0 || id >= vocabulary) {
+    const std::int32_t id = parse_number<std::int32_t>(key).value_or(-1);
+    if (id < 0 || id >= vocabulary) {
       refuse("logit_bias", cat("logit_bias: ", quote(key), " is not a token of this model; ",
                                "allowed: 0 to ", vocabulary - 1));
     }

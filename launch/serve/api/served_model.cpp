@@ -4,14 +4,14 @@
 #include <filesystem>
 
 #include "engine/adapter/peft_file.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/generate/generation_config.h"
 #include "engine/generate/sampling_params_json.h"
 #include "engine/models/head_config.h"
-#include "engine/ops/cpu/cpu_options.h"
+#include "engine/ops/devices/make_device.h"
 
 namespace troupe::launch::serve::api {
 
@@ -74,7 +74,7 @@ Result<std::function<Result<>()>> ServedModel::read_weights(const std::string& f
   RETURN_IF_ERROR(engine::checkpoint::verify_model_files(folder));
   auto staged = std::make_shared<StagedModel>();
   // A device of its own: the model's is in use.
-  staged->device = engine::ops::make_cpu_device({.threads = 1});
+  staged->device = engine::ops::make_device({.threads = 1});
   auto decoder = engine::checkpoint::load_decoder(*staged->device, folder, model_.spec(), false,
                                                   model_.part());
   RETURN_IF_ERROR(decoder);

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/generate/sampling_params.h"
 #include "launch/model/chat_prompt.h"
 #include "launch/model/model.h"

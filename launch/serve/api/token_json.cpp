@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/model/json_lines.h"
 
 namespace troupe::launch::serve::api {

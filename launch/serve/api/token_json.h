@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/generate/generator.h"
 #include "engine/generate/prompt_scores.h"
 #include "launch/serve/api/served_model.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/failure.h"
 
 namespace troupe::launch::serve::api {

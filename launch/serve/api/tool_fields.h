@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "launch/serve/api/output_constraints.h"
 #include "launch/serve/api/request_fields.h"
 

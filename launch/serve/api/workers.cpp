@@ -4,8 +4,8 @@
 #include <atomic>
 #include <utility>
 
-#include "engine/base/thread_with_blocked_signals.h"
-#include "engine/base/work_budget.h"
+#include "engine/base/threads/thread_with_blocked_signals.h"
+#include "engine/base/threads/work_budget.h"
 #include "launch/serve/api/answering.h"
 #include "launch/serve/api/failure.h"
 

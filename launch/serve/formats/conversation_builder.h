@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::launch::serve::formats {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/request_fields.h"
 #include "launch/serve/formats/translation.h"

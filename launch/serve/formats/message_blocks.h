@@ -1,7 +1,7 @@
 // The messages of /v1/messages, with their blocks, as messages of a chat request.
 #pragma once
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "launch/serve/api/generation_request.h"
 #include "launch/serve/formats/conversation_builder.h"
 

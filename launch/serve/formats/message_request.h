@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "launch/serve/formats/translation.h"
 
 namespace troupe::launch::serve::formats {

@@ -3,14 +3,211 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/failure.h"
-#include "launch/serve/formats/input_items.h"
-#include "launch/serve/formats/response_tools.h"
+#include "launch/serve/api/generation_request.h"
+#include "launch/serve/api/request_fields.h"
+#include "launch/serve/api/tool_fields.h"
+#include "launch/serve/formats/conversation_builder.h"
+#include "launch/serve/formats/translation.h"
 
 namespace troupe::launch::serve::formats {
 
 namespace {
+
+/// {"type", "name", "parameters", ..} as {"type", "function": {"name", "parameters", ..}}.
+Json function_tool(const Json& tool, const std::string& where, api::UnknownFields& unknown) {
+  api::RequestFields fields(tool, where + ".");
+  const auto type = fields.text("type");
+  if (!type) api::refuse(where + ".type", where + ".type is missing");
+  if (*type != "function")
+    api::refuse_unsupported(
+        where + ".type", cat(where, ".type: ", quote(*type),
+                             " is not supported: the server runs no tools; supported: function"));
+  const auto name = fields.text("name");
+  if (!name || name->empty()) api::refuse(where + ".name", where + ".name is missing or empty");
+  Json function = Json::Object{{"name", *name}};
+  for (const char* member : {"description", "parameters", "strict"})
+    if (const Json* value = fields.find(member)) function.set(member, *value);
+  if (const Json* parameters = fields.find("parameters"); parameters && !parameters->is_object())
+    api::refuse(where + ".parameters",
+                cat(where, ".parameters: expected a JSON schema, found ", parameters->type_name()));
+  refuse_member(fields, "defer_loading", "all tools are shown to the model");
+  refuse_member(fields, "output_schema", "write it into the description");
+  accept_members(fields, {"allowed_callers"});
+  add_unknown(fields, unknown);
+  return Json::Object{{"type", "function"}, {"function", std::move(function)}};
+}
+
+const std::string& function_name(const Json& tool) {
+  return tool.find("function")->find("name")->string();
+}
+
+/// Leaves the tools that `list` names.
+void keep_allowed(const Json& list, Json::Array& tools) {
+  const std::string where = "tool_choice.tools";
+  if (!list.is_array() || list.array().empty() || list.array().size() > api::max_tools)
+    api::refuse(where, cat(where, ": expected a list of 1 to ", api::max_tools, " functions"));
+  std::vector<std::string> names;
+  for (const Json& each : list.array()) {
+    const std::string here = cat(where, "[", names.size(), "]");
+    api::RequestFields fields(each, here + ".");
+    if (const auto type = fields.text("type"); type != "function")
+      api::refuse_unsupported(here + ".type", cat(here, ".type: only function is supported"));
+    const auto name = fields.text("name");
+    if (!name || std::ranges::find(tools, *name, function_name) == tools.end())
+      api::refuse(here + ".name", cat(here, ".name: ", name ? quote(*name) : "it is missing",
+                                      "; expected the name of one of the tools"));
+    names.push_back(*name);
+  }
+  std::erase_if(tools, [&](const Json& tool) {
+    return std::ranges::find(names, function_name(tool)) == names.end();
+  });
+}
+
+/// The choice of the chat request.
+Json allowed_choice(const Json& choice, Json::Array& tools) {
+  if (choice.is_string()) {
+    for (const char* known : {"none", "auto", "required"})
+      if (choice.string() == known) return choice;
+    api::refuse("tool_choice", cat("tool_choice is ", quote(choice.string()),
+                                   "; expected none, auto, required or an object with a type"));
+  }
+  api::RequestFields fields(choice, "tool_choice.");
+  const auto type = fields.text("type");
+  if (type == "function") {
+    const auto name = fields.text("name");
+    if (!name) api::refuse("tool_choice.name", "tool_choice.name is missing");
+    return Json::Object{{"type", "function"}, {"function", Json::Object{{"name", *name}}}};
+  }
+  if (type != "allowed_tools")
+    api::refuse_unsupported("tool_choice.type",
+                            cat("tool_choice.type: ", type ? quote(*type) : "it is missing",
+                                "; supported: function, allowed_tools"));
+  const auto mode = fields.text("mode");
+  if (mode != "auto" && mode != "required")
+    api::refuse("tool_choice.mode", "tool_choice.mode: expected auto or required");
+  const Json* allowed = fields.find("tools");
+  keep_allowed(allowed ? *allowed : Json(), tools);
+  return *mode;
+}
+
+/// Reads tools, tool_choice and parallel_tool_calls. Tools that OpenAI's servers run are refused by
+/// their type; with allowed_tools the model sees the allowed ones only. Throws ApiFailure.
+void read_response_tools(api::RequestFields& fields, api::TranslatedRequest& request) {
+  const Json* list = fields.find("tools");
+  if (list != nullptr && (!list->is_array() || list->array().size() > api::max_tools))
+    api::refuse("tools", cat("tools: expected a list of at most ", api::max_tools, " tools"));
+  Json::Array tools;
+  if (list != nullptr) {
+    for (const Json& tool : list->array())
+      tools.push_back(function_tool(tool, cat("tools[", tools.size(), "]"), request.unknown));
+  }
+  const Json* choice = fields.find("tool_choice");
+  if (choice != nullptr) request.chat.set("tool_choice", allowed_choice(*choice, tools));
+  if (!tools.empty()) request.chat.set("tools", std::move(tools));
+  const bool parallel = fields.flag("parallel_tool_calls", true);
+  request.chat.set("parallel_tool_calls", parallel);
+  request.repeated.set("parallel_tool_calls", parallel)
+      .set("tool_choice", choice ? *choice : Json("auto"))
+      .set("tools", list ? *list : Json(Json::Array{}));
+}
+
+/// An output_text of an earlier answer has annotations and logprobs, which say nothing more.
+void read_message(api::RequestFields& item, ConversationBuilder& conversation) {
+  const std::string role = required_text(item, "role");
+  const Json content = text_content(required_member(item, "content"), item.path("content"),
+                                    {"input_text", "output_text", "text"});
+  accept_members(item, {"phase"});
+  if (role == "assistant") return conversation.add_text(joined_text(content, ""));
+  if (role != "user" && role != "system" && role != "developer")
+    api::refuse(item.path("role"), cat(item.path("role"), " is ", quote(role),
+                                       "; allowed: user, assistant, system, developer"));
+  // The templates of open models know no developer.
+  conversation.add_message(role == "user" ? "user" : "system", content);
+}
+
+void read_call(api::RequestFields& item, ConversationBuilder& conversation) {
+  const std::string id = required_text(item, "call_id"), name = required_text(item, "name");
+  const std::string text = required_text(item, "arguments");
+  const std::string where = item.path("arguments");
+  Json arguments = Json::Object{};
+  if (!text.empty()) {
+    auto parsed = parse_json(text, where);
+    if (!parsed) api::refuse(where, parsed.error().what);
+    arguments = std::move(*parsed);
+  }
+  accept_members(item, {"caller"});
+  refuse_member(item, "namespace", "functions have none");
+  conversation.add_call(id, name, std::move(arguments));
+}
+
+void read_call_output(api::RequestFields& item, ConversationBuilder& conversation) {
+  const std::string id = required_text(item, "call_id");
+  Json output =
+      text_content(required_member(item, "output"), item.path("output"), {"input_text", "text"});
+  accept_members(item, {"caller", "name"});
+  refuse_member(item, "namespace", "functions have none");
+  conversation.add_result(id, std::move(output));
+}
+
+/// The reasoning itself, or a summary where there is none.
+void read_reasoning(api::RequestFields& item, ConversationBuilder& conversation) {
+  std::string text;
+  if (const Json* content = item.find("content"))
+    text =
+        joined_text(text_content(*content, item.path("content"), {"reasoning_text", "text"}), "");
+  if (const Json* summary = item.find("summary"); summary != nullptr) {
+    const Json parts = text_content(*summary, item.path("summary"), {"summary_text"});
+    if (text.empty()) text = joined_text(parts, "\n");
+  }
+  const auto encrypted = item.text("encrypted_content");
+  if (text.empty() && encrypted.value_or("") != "")
+    api::refuse_unsupported(
+        item.path("encrypted_content"),
+        cat(item.path("encrypted_content"),
+            " is not supported: the server has no key for it; send the reasoning "
+            "as content"));
+  conversation.add_reasoning(text);
+}
+
+void read_item(const Json& item, const std::string& where, ConversationBuilder& conversation,
+               api::UnknownFields& unknown) {
+  api::RequestFields fields(item, where + ".");
+  const auto type = fields.text("type");
+  accept_members(fields, {"id", "status"});
+  if (type == "message" || (!type && fields.find("role") != nullptr))
+    read_message(fields, conversation);
+  else if (type == "function_call")
+    read_call(fields, conversation);
+  else if (type == "function_call_output")
+    read_call_output(fields, conversation);
+  else if (type == "reasoning")
+    read_reasoning(fields, conversation);
+  else if (!type)
+    api::refuse(where + ".type", cat(where, ".type is missing"));
+  else
+    api::refuse_unsupported(where + ".type",
+                            cat(where, ".type: ", quote(*type),
+                                " is not supported; supported: message, function_call, "
+                                "function_call_output, reasoning"));
+  add_unknown(fields, unknown);
+}
+
+/// Reads a text or a list of items: messages (role and content), function_call,
+/// function_call_output and reasoning. Members without a meaning here are added to `unknown`.
+/// Throws ApiFailure; for other items, whose content the server does not have, by their type.
+void read_input(const Json& input, ConversationBuilder& conversation, api::UnknownFields& unknown) {
+  if (input.is_string()) return conversation.add_message("user", input);
+  if (!input.is_array())
+    api::refuse("input",
+                cat("input: expected a string or a list of items, found ", input.type_name()));
+  if (input.array().empty()) api::refuse("input", "input: expected a list of at least one item");
+  std::size_t index = 0;
+  for (const Json& item : input.array())
+    read_item(item, cat("input[", index++, "]"), conversation, unknown);
+}
 
 // Of the OpenAI API.
 constexpr std::size_t max_pairs = 16, max_pair_key = 64, max_pair_value = 512;

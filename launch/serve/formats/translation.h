@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "launch/serve/api/chat_format.h"
 #include "launch/serve/api/request_fields.h"
 

@@ -8,14 +8,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <span>
 #include <utility>
 
-#include "engine/base/descriptor.h"
-#include "engine/base/sha256.h"
-#include "engine/base/text.h"
+#include "engine/base/files/descriptor.h"
+#include "engine/base/random/sha256.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::serve::http {
 
@@ -97,18 +97,14 @@ std::optional<Authority> parse_authority(std::string_view text) {
   const std::size_t end = brackets ? text.find(']') : std::min(text.find(':'), text.size());
   if (end == std::string_view::npos) return std::nullopt;
   Authority out;
-  out.host = brackets ? text.substr(1, end - 1) : text.substr(0, end);
+  out.host = ascii_lower(brackets ? text.substr(1, end - 1) : text.substr(0, end));
   // Brackets are for addresses of IPv6 only (RFC 3986, 3.2.2).
   if (brackets != (out.host.find(':') != std::string::npos) || out.host.empty())
     return std::nullopt;
-  for (char& c : out.host)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
   const std::string_view rest = text.substr(end + (brackets ? 1 : 0));
   if (rest.empty()) return out;
-  const char* last = rest.data() + rest.size();
-  const auto [stop, error] = std::from_chars(rest.data() + 1, last, out.port);
-  const bool port = rest.front() == ':' && error == std::errc() && stop == last;
-  if (!port || out.port < 0 || out.port > 65535) return std::nullopt;
+  out.port = rest.front() == ':' ? parse_number<int>(rest.substr(1)).value_or(-1) : -1;
+  if (out.port < 0 || out.port > 65535) return std::nullopt;
   return out;
 }
 
@@ -176,10 +172,8 @@ Result<std::string> read_client_key(const std::string& path) {
 
 std::optional<std::string> ApiKeys::name_of(std::string_view authorization) const {
   constexpr std::string_view scheme = "bearer ";
-  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; };
   if (authorization.size() <= scheme.size() ||
-      !std::equal(scheme.begin(), scheme.end(), authorization.begin(),
-                  [&](char b, char a) { return same(a, b); }))
+      ascii_lower(authorization.substr(0, scheme.size())) != scheme)
     return std::nullopt;
   return name_of_key(authorization.substr(scheme.size()));
 }

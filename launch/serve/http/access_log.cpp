@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <string_view>
 
-#include "engine/base/json.h"
-#include "engine/base/log.h"
-#include "engine/base/log_file.h"
-#include "engine/base/output_folder.h"
-#include "engine/base/text.h"
+#include "engine/base/files/output_folder.h"
+#include "engine/base/json/json.h"
+#include "engine/base/log/log.h"
+#include "engine/base/log/log_file.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::serve::http {
 

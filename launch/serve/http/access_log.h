@@ -6,8 +6,8 @@
 #include <mutex>
 #include <string>
 
-#include "engine/base/descriptor.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/descriptor.h"
 
 namespace troupe::launch::serve::http {
 

@@ -17,7 +17,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::serve::http {
 

@@ -11,10 +11,10 @@
 #include <thread>
 #include <utility>
 
-#include "engine/base/environment_error.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
-#include "engine/base/thread_with_blocked_signals.h"
+#include "engine/base/files/environment_error.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/thread_with_blocked_signals.h"
 
 namespace troupe::launch::serve::http {
 

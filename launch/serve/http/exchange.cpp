@@ -6,8 +6,8 @@
 #include <ctime>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::serve::http {
 

@@ -9,7 +9,7 @@ namespace troupe::launch::serve::http {
 /// Deadlines are checked every quarter of a second.
 struct ServerLimits {
   /// Open at once. Beyond it the connection that has waited longest without a request gives way
-  /// (idle_connections.h); if all of them have one, the new connection gets status 503.
+  /// (IdleConnections); if all of them have one, the new connection gets status 503.
   std::size_t connections = 2048;
   /// Of one IPv4 address or one IPv6 network of 64 bits; beyond it: status 503 and closed. Not for
   /// loopback, Unix-domain sockets and proxies, where one address stands for all clients.

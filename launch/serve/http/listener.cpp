@@ -14,7 +14,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::serve::http {
 

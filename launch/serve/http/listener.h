@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "engine/base/descriptor.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/files/descriptor.h"
 
 namespace troupe::launch::serve::http {
 

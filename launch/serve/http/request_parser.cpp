@@ -4,7 +4,8 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::serve::http {
 
@@ -16,13 +17,6 @@ using Bytes = beast::string_view;
 
 std::string text_of(Bytes bytes) {
   return std::string(bytes.data(), bytes.size());
-}
-
-std::string lower_case(Bytes bytes) {
-  std::string text = text_of(bytes);
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
 }
 
 bool visible_ascii(std::string_view text) {
@@ -101,18 +95,18 @@ struct RequestParser::Impl : beast::http::basic_parser<true> {
     using beast::http::field;
     if (request.headers.size() >= max_fields)
       return refuse(431, cat("more than ", max_fields, " header fields"), ec);
-    HeaderField added{lower_case(raw_name), text_of(value)};
+    HeaderField added{ascii_lower(text_of(raw_name)), text_of(value)};
     if (single(name, added.name) && request.header(added.name) != nullptr)
       return refuse(400, cat("the header field ", added.name, " occurs more than once"), ec);
     const std::string_view content = added.value;
     if (name == field::content_length &&
         (content.empty() || content.find_first_not_of("0123456789") != std::string_view::npos))
       return refuse(400, "Content-Length must be one decimal number", ec);
-    if (name == field::transfer_encoding && lower_case(value) != "chunked")
+    if (name == field::transfer_encoding && ascii_lower(text_of(value)) != "chunked")
       return refuse(400, "the only Transfer-Encoding that is accepted is chunked", ec);
     if (name == field::host && (content.empty() || !visible_ascii(content)))
       return refuse(400, "the Host field is empty or malformed", ec);
-    if (name == field::expect && lower_case(value) != "100-continue")
+    if (name == field::expect && ascii_lower(text_of(value)) != "100-continue")
       return refuse(417, "the only Expect that is accepted is 100-continue", ec);
     request.headers.push_back(std::move(added));
   }

@@ -1,6 +1,6 @@
 #include "launch/serve/http/response.h"
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "launch/serve/http/exchange.h"
 
 namespace troupe::launch::serve::http {

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/http/connection.h"
 #include "launch/serve/http/event_loop.h"
 #include "launch/serve/http/listener.h"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "launch/serve/http/access.h"
 #include "launch/serve/http/access_log.h"
 #include "launch/serve/http/limits.h"

@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::serve::http {
 
@@ -30,6 +30,30 @@ std::string other_field(const std::shared_ptr<const ClientForm>& form) {
 }
 
 }  // namespace
+
+IdleConnections::Ticket IdleConnections::add(std::function<void()> close) {
+  const std::lock_guard lock(mutex_);
+  const Ticket ticket = next_++;
+  waiting_.emplace(ticket, std::move(close));
+  return ticket;
+}
+
+bool IdleConnections::remove(Ticket ticket) {
+  const std::lock_guard lock(mutex_);
+  return waiting_.erase(ticket) > 0;
+}
+
+bool IdleConnections::close_longest() {
+  std::function<void()> close;
+  {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) return false;
+    close = std::move(waiting_.begin()->second);
+    waiting_.erase(waiting_.begin());
+  }
+  close();
+  return true;
+}
 
 std::string request_id_of(const Request& request) {
   const std::string* given = request.header("x-request-id");

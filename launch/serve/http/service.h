@@ -4,18 +4,41 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
 #include "launch/serve/http/access.h"
 #include "launch/serve/http/access_log.h"
-#include "launch/serve/http/idle_connections.h"
 #include "launch/serve/http/limits.h"
 #include "launch/serve/http/request_parser.h"
 #include "launch/serve/http/router.h"
 
 namespace troupe::launch::serve::http {
+
+/// Every function may be called from any thread.
+class IdleConnections {
+ public:
+  using Ticket = std::uint64_t;
+
+  /// The connection waits from now on. `close` is called at most once, if it is chosen; it must not
+  /// wait.
+  Ticket add(std::function<void()> close);
+  /// False if the connection has been chosen: it must not begin a request.
+  bool remove(Ticket ticket);
+  /// Chooses the connection that has waited longest. False if there is none. What it waits for does
+  /// not matter: a new connection, whose request is on its way, would otherwise be chosen before
+  /// old ones that have sent a part of theirs.
+  bool close_longest();
+
+ private:
+  std::mutex mutex_;
+  Ticket next_ = 0;
+  std::map<Ticket, std::function<void()>> waiting_;
+};
 
 struct Service {
   ServerLimits limits;

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::serve::http {
 

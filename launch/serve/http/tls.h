@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace boost::asio::ssl {
 class context;

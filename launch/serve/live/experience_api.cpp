@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/answering.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/request_fields.h"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "launch/serve/api/sampled_tokens.h"
 #include "launch/serve/api/workers.h"
 #include "launch/serve/http/router.h"

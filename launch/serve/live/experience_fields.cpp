@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "actors/roles/rules/json_lines.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/experience_checks.h"
 #include "launch/serve/api/failure.h"
 #include "launch/serve/api/request_fields.h"

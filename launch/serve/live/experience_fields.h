@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "actors/protocol/generate.h"
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::launch::serve::live {
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <utility>
 
-#include "engine/base/fields.h"
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/api.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/formats/chat_formats.h"

@@ -1,9 +1,9 @@
 #include "launch/serve/live/sample_exchange.h"
-#include "engine/base/progress.h"
+#include "engine/base/threads/progress.h"
 
 #include <algorithm>
 
-#include "engine/base/secret.h"
+#include "engine/base/random/secret.h"
 
 namespace troupe::launch::serve::live {
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/descriptor.h"
-#include "engine/base/text.h"
-#include "engine/base/thread_with_blocked_signals.h"
+#include "engine/base/files/descriptor.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/thread_with_blocked_signals.h"
 #include "engine/parallel/all_reduce.h"
 
 namespace troupe::launch::serve::ranks {

@@ -5,9 +5,10 @@
 #include <iostream>
 #include <memory>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/commands/arguments.h"
 #include "launch/commands/options.h"
+#include "launch/commands/script_flags.h"
 #include "launch/config/paths.h"
 #include "launch/tools/convert/convert.h"
 #include "launch/tools/convert/from_pickle.h"
@@ -19,10 +20,8 @@ struct ConvertWords {
   FromPickleOptions pickle;
   model::ModelOverrides overrides;
   ConvertOptions options;
-  std::vector<std::string> layer_list, spec;  // words that may have spaces between them
-  std::string model_type, tokenizer;
-  bool without_effect = false;
-  int queue = 0;
+  std::vector<std::string> layer_list;  // words that may have spaces between them
+  std::string model_type, tokenizer, config_folder;
 };
 
 // Expands ~ in `--save-dir=~/x`, which shells leave as it is.
@@ -56,6 +55,9 @@ void add_places(CLI::App& command, ConvertWords& words) {
                   "qwen25, qwen3 and llama3 imply --use-mcore-models")
       ->capture_default_str();
   command.add_option("--model-type", words.model_type, "GPT")->check(CLI::IsMember({"GPT"}));
+  folder_option(command, "--hf-cfg-dir", words.config_folder,
+                "to hf: folder of the original config.json, which leaves --save-dir for the "
+                "result itself");
   folder_option(command, "--tokenizer-model", words.tokenizer,
                 "not read: the tokenizer lies in the Hugging Face folder");
 }
@@ -103,24 +105,6 @@ void add_adapter(CLI::App& command, ConvertWords& words) {
       ->needs(load);
 }
 
-/// Flags of mixtures of experts: understood, so that the reason is said.
-void add_experts(CLI::App& command) {
-  for (const char* name : {"--target-expert-parallel-size", "--target-expert-model-parallel-size",
-                           "--expert-tensor-parallel-size"})
-    command
-        .add_option_function<int>(
-            name,
-            [name](int ranks) {
-              if (ranks != 1)
-                throw commands::ArgumentProblem(
-                    cat("convert: ", name, ' ', ranks,
-                        ": expected 1; mixtures of experts and their division "
-                        "over ranks are not supported"));
-            },
-            "1: a dense model has no experts")
-        ->group("");
-}
-
 void add_form(CLI::App& command, ConvertWords& words) {
   ConvertOptions& options = words.options;
   command.add_flag("--use-mcore-models", options.use_mcore,
@@ -142,12 +126,7 @@ void add_form(CLI::App& command, ConvertWords& words) {
                    "check that there are norms behind attention and MLP");
   command.add_option("--num-layers", options.num_layers, "check the number of layers")
       ->check(CLI::Range(1, 100000));
-  command.add_flag("--w-pack,--no-checking", words.without_effect,
-                   "not used: config.json defines which tensors are joined, and all are checked");
-  command.add_option("--max-queue-size", words.queue, "not used: there is no queue");
   command.add_flag("--orm", options.orm, "a reward model: score head in place of the output layer");
-  command.add_option("--spec", words.spec, "not used: config.json describes the layers")
-      ->expected(2);
 }
 
 int run_convert(ConvertWords& words) {
@@ -160,6 +139,10 @@ int run_convert(ConvertWords& words) {
   }
   words.options.overrides = words.overrides.values;
   words.options.layer_list = join(words.layer_list, " ");
+  if (!words.config_folder.empty() && words.options.save_type == "hf") {
+    words.options.hf_folder = words.options.save_dir;
+    words.options.save_dir = words.config_folder;
+  }
   std::cout << value_or_throw(convert(words.options)) << "\n";
   return 0;
 }
@@ -175,7 +158,7 @@ void add_convert(CLI::App& app, std::function<int()>& action) {
   add_division(*command, *words);
   add_form(*command, *words);
   add_adapter(*command, *words);
-  add_experts(*command);
+  commands::add_script_flags(*command);
   command->footer(
       "Example:\n  troupe convert --use-mcore-models --load-model-type hf --save-model-type mg "
       "--load-dir models/qwen --save-dir megatron/qwen --target-tensor-parallel-size 2\n"

@@ -6,15 +6,16 @@
 #include <memory>
 #include <optional>
 
-#include "engine/base/file.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/checkpoint/megatron/megatron_folder.h"
 #include "engine/checkpoint/megatron/megatron_writer.h"
 #include "engine/checkpoint/result_folder.h"
 #include "engine/models/overrides.h"
 #include "launch/tools/convert/hf_folder.h"
+#include "launch/tools/convert/watched_source.h"
 
 namespace troupe::launch::tools::convert {
 namespace checkpoint = engine::checkpoint;
@@ -203,27 +204,52 @@ Result<std::unique_ptr<Optimizer>> optimizer_of(const ConvertOptions& options,
   return *has_state ? std::make_unique<Optimizer>(*source.megatron) : nullptr;
 }
 
+/// Bytes of all weights of the model, as they are read.
+Result<std::uint64_t> bytes_of(const Model& model, const checkpoint::WeightSource& source) {
+  std::uint64_t sum = 0;
+  for (const auto& tensor : models::stored_tensors(model.spec)) {
+    const auto type = checkpoint::type_of_joined(tensor, source);
+    RETURN_IF_ERROR(type);
+    std::int64_t count = 1;
+    for (const std::int64_t axis : tensor.shape()) count *= axis;
+    sum += static_cast<std::uint64_t>(count) * checkpoint::bits_of(*type) / 8;
+  }
+  return sum;
+}
+
 Result<> to_megatron(const ConvertOptions& options, const Model& model, const Source& source,
                      std::optional<StoredType> type, checkpoint::ResultFolder& folder) {
   auto grid = grid_of(options, model);
   RETURN_IF_ERROR(grid);
   const auto optimizer = optimizer_of(options, source);
   RETURN_IF_ERROR(optimizer);
+  const auto bytes = bytes_of(model, *source.weights);
+  RETURN_IF_ERROR(bytes);
+  // Each rank of tensor parallelism reads whole weights.
+  const WatchedSource weights(*source.weights, *bytes * static_cast<std::uint64_t>(options.tensor));
   const checkpoint::MegatronOutput output{
       .folder = folder,
       .grid = std::move(*grid),
       .type = type,
       .optimizer = *optimizer ? &(*optimizer)->source : nullptr,
       .iteration = *optimizer ? source.megatron->iteration() : 1,
-      .written = [](auto path) { std::cerr << "wrote " << path << "\n"; }};
+      .written = [&](const std::string& path) { weights.report(path); }};
   RETURN_IF_ERROR(folder.add("config.json", model.config));
-  return checkpoint::write_megatron(model.spec, *source.weights, output);
+  return checkpoint::write_megatron(model.spec, weights, output);
 }
 
 Result<> write_result(const ConvertOptions& options, const Model& model, const Source& source,
                       std::optional<StoredType> type, checkpoint::ResultFolder& folder) {
   if (options.save_type == "mg") return to_megatron(options, model, source, type, folder);
-  return write_hf_folder(model.spec, *source.weights, {folder, model.folder, model.config, type});
+  const auto bytes = bytes_of(model, *source.weights);
+  RETURN_IF_ERROR(bytes);
+  const WatchedSource weights(*source.weights, *bytes);
+  return write_hf_folder(model.spec, weights,
+                         {.folder = folder,
+                          .original = model.folder,
+                          .config = model.config,
+                          .type = type,
+                          .written = [&](const std::string& path) { weights.report(path); }});
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "engine/base/error.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/json/json.h"
 #include "engine/checkpoint/megatron/megatron_adapter.h"
 #include "launch/tools/convert/layer_split.h"
 

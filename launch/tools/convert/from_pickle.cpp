@@ -7,9 +7,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/base/file.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/pickle/torch_file.h"
 #include "engine/checkpoint/result_folder.h"
 #include "engine/checkpoint/safetensors_folder.h"

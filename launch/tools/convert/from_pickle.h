@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::launch::tools::convert {
 

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iostream>
 #include <unordered_map>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "engine/checkpoint/save_parameters.h"
 
@@ -80,19 +79,19 @@ Result<> write_shard_file(const std::string& path, const Shard& shard,
   return writer->finish();
 }
 
-Result<> add_shard(checkpoint::ResultFolder& folder, const std::string& name, const Shard& shard,
+Result<> add_shard(const HfOutput& output, const std::string& name, const Shard& shard,
                    const checkpoint::WeightSource& source) {
-  const auto written = folder.add(
+  const auto written = output.folder.add(
       name, [&](const std::string& path) { return write_shard_file(path, shard, source); });
   RETURN_IF_ERROR(written);
-  if (*written) std::cerr << "wrote " << folder.target() << '/' << name << "\n";
+  if (*written) output.written(cat(output.folder.target(), '/', name));
   return {};
 }
 
-Result<> write_shards(checkpoint::ResultFolder& folder, const std::vector<Shard>& shards,
+Result<> write_shards(const HfOutput& output, const std::vector<Shard>& shards,
                       const checkpoint::WeightSource& source) {
   if (shards.size() == 1)
-    return add_shard(folder, std::string(checkpoint::weights_file), shards[0], source);
+    return add_shard(output, std::string(checkpoint::weights_file), shards[0], source);
   std::vector<std::pair<std::string, Json>> map;
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -102,12 +101,12 @@ Result<> write_shards(checkpoint::ResultFolder& folder, const std::vector<Shard>
       map.emplace_back(each.plan.name, name);
       total += bytes_of(each.plan);
     }
-    RETURN_IF_ERROR(add_shard(folder, name, shards[i], source));
+    RETURN_IF_ERROR(add_shard(output, name, shards[i], source));
   }
   std::sort(map.begin(), map.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   const Json index(Json::Object{{"metadata", Json::Object{{"total_size", total}}},
                                 {"weight_map", std::move(map)}});
-  RETURN_IF_ERROR(folder.add(std::string(checkpoint::index_file), index.dump(2) + "\n"));
+  RETURN_IF_ERROR(output.folder.add(std::string(checkpoint::index_file), index.dump(2) + "\n"));
   return {};
 }
 
@@ -133,7 +132,7 @@ Result<> write_hf_folder(const engine::models::DecoderSpec& spec,
   RETURN_IF_ERROR(shards);
   const auto config = config_text(output);
   RETURN_IF_ERROR(config);
-  RETURN_IF_ERROR(write_shards(output.folder, *shards, source));
+  RETURN_IF_ERROR(write_shards(output, *shards, source));
   RETURN_IF_ERROR(output.folder.add("config.json", *config));
   const auto companions = checkpoint::companions_of(output.original);
   RETURN_IF_ERROR(companions);

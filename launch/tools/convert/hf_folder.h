@@ -1,10 +1,11 @@
 // Writing a Hugging Face folder from the parameters of a model, one tensor at a time.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/checkpoint/megatron/weight_source.h"
 #include "engine/checkpoint/result_folder.h"
 #include "engine/models/spec.h"
@@ -17,6 +18,8 @@ struct HfOutput {
   std::string config;    ///< text of config.json
   /// Of all weights, and of config.json; none: as in the source.
   std::optional<engine::checkpoint::StoredType> type;
+  /// Called with the path of each file of weights that has been written.
+  std::function<void(const std::string&)> written;
 };
 
 /// Writes the weights as safetensors (shards of 5 GB with an index, as transformers), config.json

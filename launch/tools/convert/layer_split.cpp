@@ -4,7 +4,7 @@
 #include <charconv>
 #include <numeric>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/megatron/layout.h"
 
 namespace troupe::launch::tools::convert {

@@ -1,11 +1,13 @@
 #include "launch/tools/megatron/architecture.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <optional>
 
-#include "engine/base/text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "engine/models/spec.h"
 #include "launch/tools/convert/layer_split.h"
 
@@ -15,15 +17,8 @@ namespace {
 using engine::models::DecoderSpec;
 using engine::ops::Activation;
 
-std::optional<double> number_of(const std::string& text) {
-  double out = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return out;
-}
-
 std::string activation_of(const DecoderSpec& spec) {
-  constexpr std::array<std::string_view, 3> names{"silu", "gelu", "gelu-tanh"};
+  constexpr std::array<std::string_view, 4> names{"silu", "gelu", "gelu-tanh", "squared-relu"};
   return cat(spec.gated ? "gated " : "", names[static_cast<std::size_t>(spec.activation)]);
 }
 
@@ -54,7 +49,7 @@ class Check {
   void number(std::string_view flag, double actual) {
     const Given* given = line_.find(flag);
     if (!given) return;
-    const auto wanted = number_of(given->values[0]);
+    const auto wanted = parse_number<double>(given->values[0]);
     // The same decimal number, written in two ways.
     if (!wanted || *wanted != actual) differs(flag, given->values[0], to_text(actual));
   }
@@ -72,7 +67,8 @@ class Check {
   void layers() {
     const Given* given = line_.find("num-layers");
     const std::int64_t empty = empty_layers(line_);
-    if (given && number_of(given->values[0]) != static_cast<double>(spec_.layers + empty))
+    if (given &&
+        parse_number<double>(given->values[0]) != static_cast<double>(spec_.layers + empty))
       differs("num-layers", given->values[0],
               cat(spec_.layers, empty > 0 ? cat(" beside the ", empty, " of --noop-layers") : ""));
   }
@@ -97,8 +93,9 @@ class Check {
     number("vocab-size", static_cast<double>(spec_.vocabulary));
     const Given* multiple = line_.find("make-vocab-size-divisible-by");
     if (!multiple) return;
-    const double of = number_of(multiple->values[0]).value_or(0) *
-                      number_of(line_.value("tensor-model-parallel-size", "1")).value_or(1);
+    const double of =
+        parse_number<double>(multiple->values[0]).value_or(0) *
+        parse_number<double>(line_.value("tensor-model-parallel-size", "1")).value_or(1);
     if (!(of >= 1) || std::fmod(static_cast<double>(spec_.vocabulary), of) != 0)
       problems_.push_back(cat("--make-vocab-size-divisible-by ", multiple->values[0],
                               " x tensor ranks = ", to_text(of), ": config.json has vocab_size ",
@@ -108,12 +105,15 @@ class Check {
 
   void positions() {
     const Given* limit = line_.find("max-position-embeddings");
-    const double length = number_of(line_.value("seq-length", "1")).value_or(1);
-    const double most = limit ? number_of(limit->values[0]).value_or(0) : length;
-    if (limit && (most < length || most > static_cast<double>(spec_.max_positions)))
+    const double length = parse_number<double>(line_.value("seq-length", "1")).value_or(1);
+    const double most = limit ? parse_number<double>(limit->values[0]).value_or(0) : length;
+    const bool learned = spec_.learned_positions > 0;
+    if (limit && (most < length || (learned && most > static_cast<double>(spec_.max_positions))))
       problems_.push_back(cat("--max-position-embeddings ", limit->values[0],
-                              ": expected --seq-length ", to_text(length), " to ",
-                              spec_.max_positions, ", the limit of config.json"));
+                              ": expected at least --seq-length ", to_text(length),
+                              learned ? cat(" and at most ", spec_.max_positions,
+                                            ", the learned positions of config.json")
+                                      : ""));
     const bool rotary = !spec_.rotary.empty();
     const std::string type = line_.value("position-embedding-type", rotary ? "rope" : "");
     if (!type.empty() && (type == "rope") != rotary)
@@ -145,10 +145,10 @@ class Check {
     const std::string activation = activation_of(spec_);
     const Activation kind = spec_.activation;
     says("swiglu", spec_.gated && kind == Activation::silu, activation);
-    says("geglu", spec_.gated && kind != Activation::silu, activation);
+    says("geglu", spec_.gated && kind != Activation::silu && kind != Activation::relu2, activation);
     says("gelu-tanh", kind == Activation::gelu_tanh, activation);
     says("openai-gelu", !spec_.gated && kind == Activation::gelu_tanh, activation);
-    says("squared-relu", false, activation);
+    says("squared-relu", kind == Activation::relu2, activation);
     says("untie-embeddings-and-output-weights", !spec_.tied, "tie_word_embeddings: true");
     says("add-qkv-bias", spec_.attention_bias, "no biases of queries, keys and values");
     says("add-dense-bias", spec_.output_bias, "no bias of the attention's output");
@@ -156,6 +156,29 @@ class Check {
     number("output-logit-softcapping", spec_.logit_softcap);
     number("attn-logit-softcapping", spec_.attention_softcap);
     number("sliding-window", spec_.layers > 0 ? spec_.layer_at(0).window : 0);
+    families();
+  }
+
+  /// Switches of one or two families.
+  void families() {
+    says("multi-latent-attention", spec_.latent.has_value(), "no latent attention");
+    says("multi-head-latent-attention", spec_.latent.has_value(), "no latent attention");
+    says("embed-layernorm", spec_.embedding_norm, "no norm behind the embedding");
+    says("use-glm-rope", spec_.head_order.interleaved,
+         "rotary pairs of channels i and i + half of a head");
+    says("add-rmsnorm-offset", spec_.norm_offset == 1, "norms that multiply by their weight");
+    says("square-alibi-mask", spec_.alibi, "no ALiBi");
+    says("fill-neg-inf", spec_.alibi, "no ALiBi");
+    const double root = std::sqrt(static_cast<double>(spec_.width));
+    says("input-embeds-norm", std::abs(spec_.embedding_multiplier / root - 1) < 0.01,
+         "embeddings that are not multiplied by the root of the width");
+    int window = 0;
+    bool full = false;
+    for (std::int64_t layer = 0; layer < spec_.layers; ++layer) {
+      window = std::max(window, spec_.layer_at(layer).window);
+      full = full || spec_.layer_at(layer).window == 0;
+    }
+    number("interleave-sliding-window", full ? window : 0);
   }
 
   const CommandLine& line_;
@@ -194,14 +217,20 @@ std::string family_of(const CommandLine& line) {
 
 }  // namespace
 
-Result<> check_architecture(const CommandLine& line, const std::string& path) {
+Result<LeftOut> check_architecture(const CommandLine& line, const std::string& path) {
   const auto config = read_json(path);
   RETURN_IF_ERROR(config);
   const auto spec = engine::models::read_spec(*config, path);
   RETURN_IF_ERROR(spec);
-  const auto problems = Check(line, *config, *spec).problems();
-  if (problems.empty()) return {};
-  return fail(Errc::usage, cat(path, ":\n", join(problems, "\n")));
+  auto problems = Check(line, *config, *spec).problems();
+  for (std::string& problem : differing_fields(line, *config))
+    problems.push_back(std::move(problem));
+  if (!problems.empty()) return fail(Errc::usage, cat(path, ":\n", join(problems, "\n")));
+  LeftOut out = left_out(line, *config);
+  const auto limit = parse_number<double>(line.value("max-position-embeddings", "0"));
+  if (limit && *limit > static_cast<double>(spec->max_positions))
+    out.overrides.set("max_position_embeddings", static_cast<std::int64_t>(*limit));
+  return out;
 }
 
 Result<Json> config_of_flags(const CommandLine& line) {
@@ -229,8 +258,8 @@ Result<Json> config_of_flags(const CommandLine& line) {
                 cat("there is no config.json beside the tokenizer or in --load; to define a model, "
                     "also give ",
                     join(sizes.missing(), ", ")));
-  out.set("rope_theta", number_of(line.value("rotary-base", "10000")).value_or(0));
-  out.set("rms_norm_eps", number_of(line.value("norm-epsilon", "1e-5")).value_or(0));
+  out.set("rope_theta", parse_number<double>(line.value("rotary-base", "10000")).value_or(0));
+  out.set("rms_norm_eps", parse_number<double>(line.value("norm-epsilon", "1e-5")).value_or(0));
   out.set("tie_word_embeddings", line.find("untie-embeddings-and-output-weights") == nullptr);
   for (const auto flag : {"swiglu", "disable-bias-linear", "normalization"})
     if (!line.find(flag))

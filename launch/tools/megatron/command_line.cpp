@@ -4,7 +4,7 @@
 #include <CLI/Formatter.hpp>
 #include <memory>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/tools/megatron/flags.h"
 #include "launch/tools/megatron/inference.h"
 #include "launch/tools/megatron/training.h"
@@ -41,8 +41,9 @@ bool trains(std::string_view command) {
 
 void add_programs(CLI::App& app, std::function<int()>& action) {
   auto as_json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand(
-      "flags", "List the flags of Megatron's scripts: what acts, is already so, or is refused");
+  CLI::App* command = app.add_subcommand("flags",
+                                         "List the flags of Megatron's scripts: what acts, is "
+                                         "already so, has no effect, or is refused");
   command->add_flag("--json", *as_json, "print a JSON object for each flag");
   command->footer("Columns: flag, class, the key that it sets, and a remark.");
   command->callback([as_json, &action] { action = [as_json] { return list_flags(*as_json); }; });

@@ -1,51 +1,20 @@
-// The flags of Megatron core 0.8 (core_r0.8.0, megatron/training/arguments.py) and of MindSpeed-LLM
-// as the programs pretrain_gpt and posttrain_gpt take them. The table is text, one row a line:
-//
-//   # Group
-//   NAMES | VALUES | HOW | REMARK
-//
-// VALUES: how many words follow: 0, 1, 2, 3, + for one or more, * for any number. HOW:
-//   import         by the row of that name in launch/tools/migration (what has none there is
-//   refused) config FIELD   checked against this field of config.json, or defines it key KEY sets
-//   this key program KEY    sets this key together with other flags only A B ...   other values are
-//   refused so             what troupe does anyway no             refused, for the reason of the
-//   remark
+// The command lines of Megatron's programs, by the flags of launch/tools/tables/tool_table.h.
 #pragma once
 
-#include <array>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
+#include "launch/tools/tables/flag_classes.h"
 
 namespace troupe::launch::tools::megatron {
 
-enum class FlagClass { acts, already_so, refused };
-constexpr std::array<std::string_view, 3> names_of(FlagClass) {
-  return {"acts", "already so", "refused"};
-}
-
-enum class Rule { import, config, key, program, only, so, no };
-
-struct Flag {
-  std::string_view group, name;  ///< without dashes: "num-layers"
-  std::string_view count;        ///< 0, 1, 2, 3, + or *
-  Rule rule = Rule::no;
-  std::string_view argument;  ///< of the rule: a field, a key, or the values
-  std::string_view remark;
-};
-
-std::span<const Flag> flags();
-/// Dashes and underscores are the same, as for argparse's destinations; nullptr: unknown.
-const Flag* find_flag(std::string_view name);
-FlagClass class_of(const Flag& flag);
-/// The key that it sets or is compared with ("train.steps", "config.json num_hidden_layers"), or
-/// "".
-std::string key_of(const Flag& flag);
-/// Why it is refused, or what it does.
-std::string remark_of(const Flag& flag);
+using Flag = tables::MegatronFlag;
+using FlagClass = tables::FlagClass;
+using Rule = tables::FlagRule;
+using tables::class_of;
+using tables::find_flag;
 
 /// A flag of a command line with its values.
 struct Given {

@@ -11,10 +11,11 @@
 #include <iostream>
 #include <optional>
 
-#include "engine/base/fields.h"
-#include "engine/base/text.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "launch/commands/model_output.h"
-#include "launch/commands/sampler.h"
+#include "launch/commands/prompt_engine.h"
 #include "launch/tools/convert/convert.h"
 #include "launch/tools/megatron/architecture.h"
 #include "launch/tools/megatron/load_folder.h"
@@ -92,22 +93,28 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// The Hugging Face folder of --load; of a checkpoint of Megatron, in `made`.
-Result<std::string> model_folder(const CommandLine& line, std::optional<TemporaryFolder>& made) {
-  const std::string load = line.value("load"), tokenizer = line.value("tokenizer-name-or-path");
+/// The Hugging Face folder of --load; of a checkpoint of Megatron, in `made`. `values`: what counts
+/// in place of its config.json.
+Result<std::string> model_folder(const CommandLine& line, std::optional<TemporaryFolder>& made,
+                                 LeftOut& values) {
+  const std::string load = line.value("load"), tokenizer = tokenizer_folder(line);
   if (load.empty()) return fail(Errc::usage, "--load is missing: the folder of the model");
   const auto found = find_load(load);
   RETURN_IF_ERROR(found);
   if (!found->megatron) {
     RETURN_IF_ERROR(check_tokenizers(found->folder, tokenizer));
-    RETURN_IF_ERROR(check_architecture(line, found->folder + "/config.json"));
+    auto checked = check_architecture(line, found->folder + "/config.json");
+    RETURN_IF_ERROR(checked);
+    values = std::move(*checked);
     return found->folder;
   }
   if (!is_there(tokenizer + "/config.json"))
     return fail(Errc::not_found, cat("--tokenizer-name-or-path ", quote(tokenizer),
                                      ": expected a folder with config.json, as --load is a "
                                      "checkpoint of Megatron"));
-  RETURN_IF_ERROR(check_architecture(line, tokenizer + "/config.json"));
+  auto checked = check_architecture(line, tokenizer + "/config.json");
+  RETURN_IF_ERROR(checked);
+  values = std::move(*checked);
   made.emplace();
   convert::ConvertOptions options{.load_type = "mg", .save_type = "hf"};
   options.load_dir = load;
@@ -150,21 +157,22 @@ Json settings_of(const InferenceRun& run, commands::Task task) {
 void answer(const InferenceRun& run) {
   std::optional<engine::tokenizer::StreamDecoder> decoder;
   commands::ModelOutput output;
-  commands::Sampler sampler(run.options, [&](const engine::generate::TokenEvent& event) {
+  commands::PromptEngine engine(run.options);
+  const auto print = [&](const engine::generate::TokenEvent& event) {
     output.print(decoder->push(event.token));
-  });
+  };
   const auto ids =
-      value_or_throw(sampler.model().tokens_of(Json::Object{{"prompt", prompt}}, "prompt"));
+      value_or_throw(engine.model().tokens_of(Json::Object{{"prompt", prompt}}, "prompt"));
   for (const commands::Task task : run.tasks) {
     if (task == commands::Task::chat) continue;
-    auto sampling = sampler.settings();
+    auto sampling = engine.prompts().settings();
     value_or_throw(commands::read_settings(settings_of(run, task), sampling));
     const auto began = std::chrono::steady_clock::now();
     std::cout << "\n=============== " << name_of(task) << " ===============\n\nYou:\n"
               << prompt << "\n\nMindSpeed-LLM:\n"
               << std::flush;
-    decoder.emplace(*value_or_throw(sampler.model().tokenizer()), true);
-    const auto found = value_or_throw(sampler.generate(ids, sampling));
+    decoder.emplace(*value_or_throw(engine.model().tokenizer()), true);
+    const auto found = value_or_throw(engine.generate(ids, sampling, 0, print));
     output.print_line(sampling.beams.count > 1 ? found.front().text : decoder->finish());
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - began;
     std::cout << "\nElapsed: " << to_text(elapsed.count(), 2) << "s\n" << std::flush;
@@ -213,7 +221,10 @@ int inference(const std::vector<std::string>& words) {
         {Errc::usage, cat(quote(line.overrides[0]), ": inference has no settings of a run")});
   InferenceRun run = value_or_throw(inference_run(line));
   std::optional<TemporaryFolder> made;
-  run.options.model.model = value_or_throw(model_folder(line, made));
+  LeftOut values;
+  run.options.model.model = value_or_throw(model_folder(line, made, values));
+  run.options.model.overrides.values = values.overrides;
+  for (const std::string& note : values.notes) log_info(note);
   value_or_throw(add_end_tokens(line, run.options.model.model, run.options.settings));
   const auto talks = [](commands::Task task) { return task == commands::Task::chat; };
   if (!std::ranges::all_of(run.tasks, talks)) answer(run);

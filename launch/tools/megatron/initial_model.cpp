@@ -6,9 +6,9 @@
 #include <functional>
 #include <thread>
 
-#include "engine/base/file.h"
-#include "engine/base/file_names.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/files/file_names.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/result_folder.h"
 #include "launch/tools/convert/convert.h"
 #include "launch/tools/megatron/architecture.h"
@@ -40,7 +40,7 @@ struct Places {
 
 Result<Places> places_of(const CommandLine& line) {
   Places out{line.value("load", line.value("pretrained-checkpoint")), line.value("save"),
-             line.value("tokenizer-name-or-path")};
+             tokenizer_folder(line)};
   if (out.save.empty()) return fail(Errc::usage, "--save is missing: the folder of the run");
   if (!out.load.empty() && same_folder(out.load, out.save)) out.load.clear();
   if (out.load.empty() && out.tokenizer.empty())
@@ -151,15 +151,20 @@ Result<InitialModel> initial_model(const CommandLine& line) {
   const auto places = places_of(line);
   RETURN_IF_ERROR(places);
   const bool described = is_there(places->tokenizer + "/config.json");
+  LeftOut values;
   // Before a conversion, which may take long.
   if (described) {
-    RETURN_IF_ERROR(check_architecture(line, places->tokenizer + "/config.json"));
+    auto checked = check_architecture(line, places->tokenizer + "/config.json");
+    RETURN_IF_ERROR(checked);
+    values = std::move(*checked);
   }
   if (places->load.empty() && !described) return defined(line, *places);
-  if (places->load.empty()) return InitialModel{places->tokenizer, true};
+  if (places->load.empty()) return InitialModel{places->tokenizer, true, std::move(values)};
   auto model = loaded(line, *places);
   RETURN_IF_ERROR(model);
-  RETURN_IF_ERROR(check_architecture(line, model->folder + "/config.json"));
+  auto checked = check_architecture(line, model->folder + "/config.json");
+  RETURN_IF_ERROR(checked);
+  model->values = std::move(*checked);
   return model;
 }
 

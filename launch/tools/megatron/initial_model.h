@@ -3,13 +3,14 @@
 
 #include <string>
 
-#include "launch/tools/megatron/flags.h"
+#include "launch/tools/megatron/config_fields.h"
 
 namespace troupe::launch::tools::megatron {
 
 struct InitialModel {
   std::string folder;
   bool random = false;  ///< from random weights, even if the folder has some
+  LeftOut values = {};  ///< what counts in place of its config.json
 };
 
 /// --load, a Hugging Face folder, the output of a run, or a checkpoint of Megatron, which rank 0

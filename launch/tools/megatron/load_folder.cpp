@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::tools::megatron {
 namespace fs = std::filesystem;
@@ -16,6 +16,16 @@ bool is_there(const std::string& path) {
 bool same_folder(const std::string& a, const std::string& b) {
   std::error_code ignored;
   return a == b || fs::equivalent(a, b, ignored);
+}
+
+std::string tokenizer_folder(const CommandLine& line) {
+  const std::string file = line.value("tokenizer-model");
+  std::error_code ignored;
+  const fs::path parent = fs::path(file).parent_path();
+  const std::string folder = file.empty() || fs::is_directory(file, ignored) ? file
+                             : parent.empty()                                ? "."
+                                                                             : parent.string();
+  return line.value("tokenizer-name-or-path", folder);
 }
 
 Result<LoadFolder> find_load(const std::string& load) {

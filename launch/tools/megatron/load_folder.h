@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
+#include "launch/tools/megatron/flags.h"
 
 namespace troupe::launch::tools::megatron {
 
@@ -14,6 +15,9 @@ struct LoadFolder {
   std::string folder;     ///< with config.json, or of the checkpoint
   bool megatron = false;  ///< a checkpoint of Megatron, which must be converted
 };
+
+/// --tokenizer-name-or-path, or the folder of the file --tokenizer-model; "" without both.
+std::string tokenizer_folder(const CommandLine& line);
 
 /// The output of a run, whose last checkpoint it is, a checkpoint of Megatron, or a Hugging Face
 /// folder. Errc::not_found.

@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <map>
+#include <thread>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "launch/commands/train.h"
+#include "launch/config/schema.h"
+#include "launch/recipes/recipes.h"
+#include "launch/run/exit_code.h"
 #include "launch/tools/convert/convert.h"
 #include "launch/tools/megatron/initial_model.h"
 #include "launch/tools/migration/conversion.h"
@@ -124,6 +131,52 @@ Result<> add_own(const CommandLine& line, std::vector<std::string>& sets) {
   return add_replicas(line, sets);
 }
 
+/// Keys that a flag sets alone; one that is left out has its default, with a line.
+void add_defaults(const CommandLine& line, TrainingRun& out, std::vector<std::string>& notes) {
+  const recipes::Recipe* recipe = recipes::find_recipe(out.algorithm);
+  for (const Flag& flag : tables::megatron_flags()) {
+    if (flag.rule != Rule::key || flag.otherwise.empty()) continue;
+    const config::Field* field = config::find_field(flag.argument);
+    if (!recipe || !recipes::reads(out.algorithm, *field)) continue;
+    const Given* given = line.find(flag.name);
+    out.sources.sets.push_back(
+        cat(flag.argument, '=', given ? given->values[0] : std::string(flag.otherwise)));
+    if (!given)
+      notes.push_back(cat("--", flag.name, " is left out: ", flag.otherwise, ", as in Megatron"));
+  }
+  if (transports::mpi::mpirun_rank() != 0) return;
+  for (const std::string& note : notes) log_info(note);
+}
+
+/// The flag that a key has its value from, for messages.
+std::string origin_of(const CommandLine& line, const std::string& key, const std::string& from) {
+  std::string_view found;
+  for (const Given& given : line.flags) {
+    const std::string_view name = given.flag->name;
+    const bool named = from.find(tables::normal_name(name)) != std::string::npos;
+    if (given.flag->argument == key || (named && name.size() > found.size())) found = name;
+    if (given.flag->argument == key) break;
+  }
+  if (!found.empty()) return cat("--", found);
+  const Flag* left_out = find_flag(from.substr(0, from.find(' ')));
+  return left_out ? cat("--", left_out->name, " left out") : "the flags";
+}
+
+/// Makes options of the settings, so that messages name the flag; words key=value replace them.
+void name_origins(const CommandLine& line, const migration::Converted& settings,
+                  recipes::Sources& sources) {
+  std::map<std::string, recipes::OptionSetting> options;
+  for (const std::string& set : sources.sets) {
+    const std::string key = set.substr(0, set.find('='));
+    const auto value = settings.values.find(key);
+    const std::string from = value == settings.values.end() ? "" : value->second.from;
+    options[key] = {origin_of(line, key, from), key, set.substr(key.size() + 1)};
+  }
+  for (const std::string& word : line.overrides) options.erase(word.substr(0, word.find('=')));
+  sources.sets = line.overrides;
+  for (auto& [key, option] : options) sources.options.push_back(std::move(option));
+}
+
 /// Writes SAVE/latest as SAVE/iter_NNNNNNN with the run's own division.
 Result<> write_checkpoint(const TrainingRun& run) {
   std::error_code failed;
@@ -157,27 +210,32 @@ Result<> write_checkpoint(const TrainingRun& run) {
   return publish();
 }
 
-}  // namespace
-
-Result<TrainingRun> training_run(const std::string& program, const CommandLine& line) {
-  for (const Given& given : line.flags)
-    if (given.flag->group == "inference")
-      return fail(Errc::usage,
-                  cat("--", given.flag->name, ": a flag of inference, not of ", program));
-  auto settings = converted(program, line);
-  RETURN_IF_ERROR(settings);
-  const auto model = initial_model(line);
-  RETURN_IF_ERROR(model);
-  TrainingRun out;
-  out.algorithm = out.sources.algorithm = settings->algorithm;
-  out.save = line.value("save");
-  out.adapter = settings->values.contains("lora.rank") || settings->values.contains("lora.adapter");
+/// The division that the checkpoint in Megatron's layout has.
+void take_division(const CommandLine& line, TrainingRun& out) {
   out.tensor = static_cast<int>(whole(line.value("tensor-model-parallel-size", "1"), 1));
   out.pipeline = static_cast<int>(whole(line.value("pipeline-model-parallel-size", "1"), 1));
   out.layers_per_virtual =
       static_cast<int>(whole(line.value("num-layers-per-virtual-pipeline-stage", "0"), 0));
   if (const Given* list = line.find("num-layer-list")) out.layer_list = join(list->values, " ");
   if (const Given* list = line.find("noop-layers")) out.empty_places = join(list->values, " ");
+}
+
+}  // namespace
+
+Result<TrainingRun> training_run(const std::string& program, const CommandLine& line) {
+  for (const Given& given : line.flags)
+    if (const auto of = tables::program_of(*given.flag); !of.empty())
+      return fail(Errc::usage,
+                  cat("--", given.flag->name, ": a flag of ", of, ", not of ", program));
+  auto settings = converted(program, line);
+  RETURN_IF_ERROR(settings);
+  auto model = initial_model(line);
+  RETURN_IF_ERROR(model);
+  TrainingRun out;
+  out.algorithm = out.sources.algorithm = settings->algorithm;
+  out.save = line.value("save");
+  out.adapter = settings->values.contains("lora.rank") || settings->values.contains("lora.adapter");
+  take_division(line, out);
   settings->values.erase("output");
   settings->values.erase("model");
   std::vector<std::string>& sets = out.sources.sets;
@@ -187,6 +245,8 @@ Result<TrainingRun> training_run(const std::string& program, const CommandLine& 
     sets.push_back(cat(key, '=', *text));
   }
   sets.push_back(cat("model=", model->folder));
+  for (const auto& [key, value] : model->values.overrides.object())
+    sets.push_back(cat("model_overrides.", key, '=', value.dump()));
   sets.push_back(cat("output=", out.save));
   sets.emplace_back("train.log_style=megatron");
   if (out.algorithm == "pretrain")
@@ -194,13 +254,23 @@ Result<TrainingRun> training_run(const std::string& program, const CommandLine& 
   else if (model->random)
     return fail(Errc::usage, cat("--load is missing: ", out.algorithm, " starts from a model"));
   RETURN_IF_ERROR(add_own(line, sets));
-  sets.insert(sets.end(), line.overrides.begin(), line.overrides.end());
+  add_defaults(line, out, model->values.notes);
+  name_origins(line, *settings, out.sources);
   return out;
 }
 
 int train_gpt(const std::string& program, const std::vector<std::string>& words) {
-  const auto line = value_or_throw(read_command_line(words));
-  const TrainingRun run = value_or_throw(training_run(program, line));
+  const auto read = [&]() -> Result<TrainingRun> {
+    const auto line = read_command_line(words);
+    RETURN_IF_ERROR(line);
+    return training_run(program, *line);
+  }();
+  // All ranks find the same mistake, and mpirun ends with the first: rank 0 has the time to say it.
+  if (!read && read.error().code == Errc::usage && transports::mpi::mpirun_rank() != 0) {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    return run::exit_code(Errc::usage);
+  }
+  const TrainingRun run = value_or_throw(read);
   const int code = commands::train(run.sources);
   if (code == 0 && !run.adapter && transports::mpi::mpirun_rank() == 0)
     value_or_throw(write_checkpoint(run));

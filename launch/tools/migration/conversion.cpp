@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/recipes.h"
 #include "launch/tools/migration/converters.h"
 #include "launch/tools/migration/settings.h"

@@ -5,14 +5,13 @@
 #include <cmath>
 #include <filesystem>
 
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/paths.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
-#include "launch/tools/migration/dataset_info.h"
-#include "launch/tools/migration/pretraining.h"
-#include "launch/tools/migration/reward_rules.h"
 
 namespace troupe::launch::tools::migration {
 namespace {
@@ -46,10 +45,6 @@ std::string bracketed(const std::vector<std::string>& items) {
 
 void factor(const Call& call) {
   call.part_of(call.targets.empty() ? std::string_view("train.batch_size") : call.targets[0]);
-}
-
-void copied(const Call& call) {
-  call.set(call.text);
 }
 
 /// Steps, or below 1 a fraction of the run.
@@ -89,6 +84,12 @@ void beta(const Call& call) {
 
 void min_lr(const Call& call) {
   const double peak = call.settings.number("lr", call.settings.number("optim.lr", 0));
+  const std::string style = call.settings.theirs("lr_decay_style", "");
+  // transformers lifts the warm-up of this schedule, which Megatron does not.
+  if (call.targets[0] == "train.warmup_start_ratio" && style == "WSD" && call.number() == 0)
+    return call.set("0");
+  if (call.targets[0] == "train.min_lr_ratio" && style == "constant")
+    return call.is_default("the schedule constant has no minimum");
   if (call.number() == 0 || !(peak > 0)) return call.is_default("0");
   call.set(to_text(std::round(call.number() / peak * 1e12) / 1e12));
 }
@@ -119,11 +120,8 @@ std::string as_found(const std::string& path) {
 
 void files(const Call& call) {
   std::vector<std::string> paths = items_of(call.value);
-  std::erase_if(paths, [](const std::string& path) {
-    double weight = 0;  // Megatron: WEIGHT PATH WEIGHT PATH
-    const auto [end, code] = std::from_chars(path.data(), path.data() + path.size(), weight);
-    return code == std::errc() && end == path.data() + path.size();
-  });
+  // Megatron: WEIGHT PATH WEIGHT PATH
+  std::erase_if(paths, [](const auto& path) { return parse_number<double>(path).has_value(); });
   std::vector<std::string> missing;
   std::error_code ignored;
   for (const std::string& path : paths)
@@ -222,18 +220,15 @@ void band(const Call& call) {
   const auto bar = call.text.find('_');
   if (bar == std::string::npos && call.text.find(',') == std::string::npos)
     return call.settings.set(call.targets.back(), call.value);
-  double low = 0, high = 0;
-  const char *begin = call.text.data(), *end = begin + call.text.size();
-  const auto first = std::from_chars(begin, end, low);
-  const auto second = std::from_chars(first.ptr + (first.ptr < end), end, high);
-  const bool two_numbers = first.ec == std::errc() && first.ptr == begin + bar &&
-                           second.ec == std::errc() && second.ptr == end;
-  if (!two_numbers || call.targets.size() < 2)
+  const std::string_view text = call.text;
+  const auto low = parse_number<double>(text.substr(0, bar)),
+             high = parse_number<double>(text.substr(std::min(bar, text.size() - 1) + 1));
+  if (!low || !high || call.targets.size() < 2)
     return call.unusable("expected HIGH or LOW_HIGH, two numbers of one filter");
-  call.settings.require(call.targets[0], to_text(low));
-  call.settings.require(call.targets[1], to_text(high));
-  call.settings.line(Outcome::became, cat(call.targets[0], ": ", to_text(low), ", ",
-                                          call.targets[1], ": ", to_text(high)));
+  call.settings.require(call.targets[0], to_text(*low));
+  call.settings.require(call.targets[1], to_text(*high));
+  call.settings.line(Outcome::became, cat(call.targets[0], ": ", to_text(*low), ", ",
+                                          call.targets[1], ": ", to_text(*high)));
 }
 
 /// A ratio is never below 0, so that more than 1 below 1 is no bound.
@@ -316,7 +311,6 @@ constexpr std::array converters{Named{"batch", factor},
                                 Named{"mini_batch", factor},
                                 Named{"generation_batch", factor},
                                 Named{"steps_per_generation", factor},
-                                Named{"devices", factor},
                                 Named{"iterations", factor},
                                 Named{"rollout_steps", factor},
                                 Named{"episodes", factor},
@@ -473,11 +467,11 @@ void convert_value(ImportSettings& settings, const tables::ToolKey& row,
                    const config::YamlNode& value) {
   const Call call{settings, row, value, settings.targets(row), text_of(value)};
   if (convert_reward(settings, row.converter, value)) return;
-  if (convert_pretraining(settings, row.converter, value)) return;
+  if (convert_pretraining(settings, row, value)) return;
   if (convert_dataset(settings, row.converter, value)) return;
   for (const Named& each : converters)
     if (each.name == row.converter) return each.convert(call);
-  copied(call);
+  check(false, cat("no converter @", row.converter));
 }
 
 void finish(ImportSettings& settings) {

@@ -1,11 +1,11 @@
-#include "launch/tools/migration/dataset_info.h"
+#include "launch/tools/migration/converters.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "launch/config/data_config.h"
 #include "launch/config/schema.h"
 #include "launch/tools/migration/words.h"
@@ -123,11 +123,8 @@ std::vector<std::string> weights_of(ImportSettings& settings, std::size_t count)
   const std::string given = settings.theirs("interleave_probs", "");
   std::vector<std::string> out = items_of(node_of_value(given));
   if (given.empty()) return std::vector<std::string>(count, "1");
-  const bool numbers = std::ranges::all_of(out, [](const std::string& text) {
-    double value = 0;
-    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return code == std::errc() && end == text.data() + text.size() && value > 0;
-  });
+  const bool numbers = std::ranges::all_of(
+      out, [](const std::string& text) { return parse_number<double>(text).value_or(0) > 0; });
   if (out.size() == count && numbers) return out;
   settings.line(Outcome::no_equivalent,
                 cat("interleave_probs: expected a number above 0 for each of ", count,

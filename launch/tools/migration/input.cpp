@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/tools/migration/programs.h"
 #include "launch/tools/migration/shell/run.h"
 #include "launch/tools/migration/words.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "launch/config/yaml.h"
 #include "launch/tools/migration/shell/run.h"
 #include "launch/tools/tables/tool_table.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/error.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::tools::migration {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <initializer_list>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::tools::migration {
 namespace {

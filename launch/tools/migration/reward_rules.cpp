@@ -1,12 +1,12 @@
-#include "launch/tools/migration/reward_rules.h"
+#include "launch/tools/migration/converters.h"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 
-#include "engine/base/text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 #include "launch/tools/migration/words.h"
@@ -59,10 +59,8 @@ std::optional<FileFunction> function_of(const ImportSettings& settings, const st
 /// A number or a truth value as it is, a text in quotes where it needs them.
 std::string scalar_yaml(const config::YamlNode& value) {
   const std::string text = text_of(value);
-  double number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool plain = (code == std::errc() && end == text.data() + text.size()) || text == "true" ||
-                     text == "false" || text == "null";
+  const bool plain =
+      parse_number<double>(text) || text == "true" || text == "false" || text == "null";
   return plain ? text : config::yaml_text(text);
 }
 

@@ -4,7 +4,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 
@@ -13,11 +14,9 @@ namespace {
 
 /// "3" for "3.0" where a whole number is expected.
 std::string whole_text(const config::Field& field, const std::string& text) {
-  double number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = code == std::errc() && end == text.data() + text.size() &&
-                     number == std::floor(number) && std::abs(number) < 1e15;
-  return whole && field.kind == config::ValueKind::whole ? to_text(number, 0) : text;
+  const auto number = parse_number<double>(text);
+  const bool whole = number && *number == std::floor(*number) && std::abs(*number) < 1e15;
+  return whole && field.kind == config::ValueKind::whole ? to_text(*number, 0) : text;
 }
 
 std::string refusal(const std::string& key, const config::YamlNode& value) {
@@ -44,9 +43,7 @@ std::string plain_number(std::string text) {
     if (text[i] != '_' || i == 0 || !digit(i - 1) || !digit(i + 1)) out += text[i];
   const bool sign = out.size() > 1 && out[0] == '+' && (digit(1) || out[1] == '.');
   if (sign) out.erase(0, 1);
-  double value = 0;
-  const auto [end, code] = std::from_chars(out.data(), out.data() + out.size(), value);
-  return code == std::errc() && end == out.data() + out.size() ? out : text;
+  return parse_number<double>(out) ? out : text;
 }
 
 bool is_number(const config::Field* field) {
@@ -124,11 +121,8 @@ std::string ImportSettings::theirs(std::string_view name, const std::string& oth
 double ImportSettings::number(std::string_view name, double otherwise) const {
   std::string text = theirs(name, "");
   if (text.empty() || text == "null" || text == "none" || text == "auto") return otherwise;
-  text = plain_number(std::move(text));
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, code] = std::from_chars(text.data(), end, value);
-  if (code == std::errc() && at == end && std::isfinite(value)) return value;
+  const auto value = parse_number<double>(plain_number(std::move(text)));
+  if (value && std::isfinite(*value)) return *value;
   throw Failure(
       {Errc::usage, cat(name, " ", quote(theirs(name, ""), 200),
                         ": a finite number is expected; correct the file, or give another "

@@ -5,21 +5,16 @@
 #include <filesystem>
 #include <utility>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "launch/tools/migration/programs.h"
 
 namespace troupe::launch::tools::migration {
 namespace {
 
-bool reads_as_number(const std::string& word) {
-  double number = 0;
-  const auto [end, code] = std::from_chars(word.data(), word.data() + word.size(), number);
-  return code == std::errc() && end == word.data() + word.size();
-}
-
 bool is_flag(const std::string& word) {
-  return word.size() > 1 && word[0] == '-' && !reads_as_number(word);
+  return word.size() > 1 && word[0] == '-' && !parse_number<double>(word);
 }
 
 /// "train_dpo" of "openrlhf.cli.train_dpo" or "cli/train_dpo.py".

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/commands/arguments.h"
+#include "launch/commands/script_flags.h"
 #include "launch/config/paths.h"
 #include "launch/tools/preprocess/handlers.h"
 #include "launch/tools/preprocess/preprocess.h"
@@ -33,18 +34,20 @@ std::vector<std::string> handler_names() {
 void add_tokens(CLI::App& command, PreprocessOptions& options) {
   home_path(command.add_option("--tokenizer-name-or-path", options.tokenizer,
                                "folder with a tokenizer, or a tokenizer.json or .model file"));
+  home_path(command.add_option("--tokenizer-model", options.tokenizer_model,
+                               "the same for a file, where there is no folder"));
   command
       .add_option("--tokenizer-type", options.tokenizer_type,
-                  "PretrainedFromHF or HuggingFaceTokenizer: the two names of a tokenizer that is "
-                  "read from its folder")
-      ->check(CLI::IsMember({"PretrainedFromHF", "HuggingFaceTokenizer"}));
+                  "PretrainedFromHF, HuggingFaceTokenizer or Llama2Tokenizer: names of a tokenizer "
+                  "that is read from its folder or file")
+      ->check(CLI::IsMember({"PretrainedFromHF", "HuggingFaceTokenizer", "Llama2Tokenizer"}));
   command
       .add_option("--handler-name", options.handler,
                   "GeneralPretrainHandler: the columns of --json-keys are text; or a handler of "
                   "packed files (docs/pretraining.md)")
       ->check(CLI::IsMember(handler_names()));
   command
-      .add_option("--json-keys", options.json_keys,
+      .add_option("--json-keys,--json-key", options.json_keys,
                   "columns to tokenize; each becomes a dataset of its own")
       ->capture_default_str();
   command
@@ -126,6 +129,7 @@ void add_options(CLI::App& command, PreprocessOptions& options) {
   add_tokens(command, options);
   add_packed(command, options);
   add_work(command, options);
+  commands::add_script_flags(command);
 }
 
 // Parses the keys of a YAML file as the options of the same names.
@@ -169,6 +173,7 @@ void add_preprocess(CLI::App& app, std::function<int()>& action) {
                                               " beside a YAML file; write it into the file"));
       parse_file(*file, *options);
     }
+    if (options->tokenizer.empty()) options->tokenizer = options->tokenizer_model;
     action = [options] { return preprocess(*options); };
   });
 }

@@ -1,13 +1,11 @@
 #include "launch/tools/preprocess/pipeline.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
+#include "engine/base/log/log.h"
+#include "engine/base/text/text.h"
 #include "engine/data/readers/line_readers.h"
 
 namespace troupe::launch::tools::preprocess {
@@ -21,10 +19,7 @@ constexpr std::size_t batch_bytes = 256u << 10, batch_rows = 1024, waiting_batch
 /// Progress is saved at these intervals, and at longer ones where it takes more than this share of
 /// the time: workers soon wait for a main thread that waits for a disk.
 constexpr double save_seconds = 0.2, save_share = 0.02;
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+constexpr double redraw_seconds = 0.2;
 
 std::size_t text_bytes(const Json& value) {
   if (value.is_string()) return value.string().size();
@@ -48,6 +43,18 @@ class Turn {
   std::counting_semaphore<>& turns_;
 };
 
+terminal::ProgressLine::Options progress_options() {
+  auto options = terminal::stderr_options();
+  options.redraw = redraw_seconds;
+  return options;
+}
+
+/// Continues at a position. Returns the bytes of the files before it.
+std::uint64_t seek(RowSource& rows, RowPosition position) {
+  value_or_throw(rows.seek(position));
+  return rows.bytes_of_finished();
+}
+
 }  // namespace
 
 Preprocessing::Preprocessing(RowSource rows, const RowEncoder& encoder, TokenFiles files,
@@ -56,35 +63,28 @@ Preprocessing::Preprocessing(RowSource rows, const RowEncoder& encoder, TokenFil
       encoder_(&encoder),
       files_(std::move(files)),
       workers_(static_cast<std::size_t>(workers)),
-      turns_(std::make_unique<std::counting_semaphore<>>(workers)) {
-  value_or_throw(rows_.seek(files_.position()));
-  if (files_.position().number > 0)
-    log_info(cat("continuing at row ", files_.position().number + 1));
-  const bool shown = log_level() <= LogLevel::info;  // --quiet
-  bar_.emplace(
-      stderr,
-      PreprocessBar::Options{.terminal = shown && ::isatty(STDERR_FILENO) == 1,
-                             .log_interval = shown ? log_interval : 0,
-                             .bytes = rows_.bytes(),
-                             .before = counts(rows_.position(), rows_.bytes_of_finished())},
-      seconds_now);
+      turns_(std::make_unique<std::counting_semaphore<>>(workers)),
+      log_interval_(log_level() <= LogLevel::info ? log_interval : 0),
+      progress_(stderr, progress_options(), rows_.bytes(), seek(rows_, files_.position()),
+                terminal::steady_seconds) {
+  if (written_.number > 0) log_info(cat("continuing at row ", written_.number + 1));
 }
 
 void Preprocessing::run() {
-  double next_save = seconds_now() + save_seconds;
+  double next_save = terminal::steady_seconds() + save_seconds;
   for (Batch batch = read(); !batch.rows.empty(); batch = read()) {
     start(std::move(batch));
     // Some batches wait for a worker, so that none is idle while this thread reads or writes.
     if (running_.size() >= workers_ + waiting_batches) finish_first();
-    const double begin = seconds_now();
+    const double begin = terminal::steady_seconds();
     if (begin < next_save) continue;
     value_or_throw(files_.save(written_));
-    const double end = seconds_now();
+    const double end = terminal::steady_seconds();
     next_save = end + std::max(save_seconds, (end - begin) / save_share);
   }
   while (!running_.empty()) finish_first();
   value_or_throw(files_.finish(rows_.position()));
-  bar_->finish(counts(rows_.position(), rows_.bytes()));
+  progress_.finish(rows_.bytes(), counts(rows_.position()), log_interval_ > 0);
 }
 
 Preprocessing::Encoded Preprocessing::encode_rows(const RowEncoder& encoder,
@@ -133,11 +133,12 @@ void Preprocessing::finish_first() {
   const auto encoded = value_or_throw(first.encoded.get());
   for (const auto& documents : encoded) value_or_throw(files_.add(documents));
   written_ = first.end;
-  bar_->show(counts(written_, first.bytes));
+  const bool due = log_interval_ > 0 && written_.number - shown_row_ >= log_interval_;
+  if (progress_.show(first.bytes, counts(written_), due)) shown_row_ = written_.number;
 }
 
-PreprocessCounts Preprocessing::counts(RowPosition at, std::uint64_t bytes) const {
-  return {.bytes = bytes, .rows = at.number, .tokens = files_.tokens()};
+std::string Preprocessing::counts(RowPosition at) const {
+  return cat(at.number, " rows ", files_.tokens(), " tokens");
 }
 
 }  // namespace troupe::launch::tools::preprocess

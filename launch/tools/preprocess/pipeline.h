@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/tools/preprocess/progress_bar.h"
+#include "launch/terminal/byte_progress.h"
 #include "launch/tools/preprocess/row_encoder.h"
 #include "launch/tools/preprocess/row_source.h"
 #include "launch/tools/preprocess/token_files.h"
@@ -45,7 +45,7 @@ class Preprocessing {
   Batch read();
   void start(Batch batch);
   void finish_first();
-  PreprocessCounts counts(engine::data::RowPosition at, std::uint64_t bytes) const;
+  std::string counts(engine::data::RowPosition at) const;
 
   RowSource rows_;
   const RowEncoder* encoder_;
@@ -53,9 +53,11 @@ class Preprocessing {
   std::size_t workers_;
   std::unique_ptr<std::counting_semaphore<>> turns_;  // as many batches are encoded at a time
   engine::data::RowPosition written_ = files_.position();
-  std::string file_;           // that is being read
-  std::uint64_t in_file_ = 0;  // bytes of text read from it
-  std::optional<PreprocessBar> bar_;
+  std::string file_;                 // that is being read
+  std::uint64_t in_file_ = 0;        // bytes of text read from it
+  const std::int64_t log_interval_;  // rows between lines of a log; 0: none
+  std::int64_t shown_row_ = written_.number;
+  terminal::ByteProgress progress_;
   std::deque<Running> running_;
 };
 

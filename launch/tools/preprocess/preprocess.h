@@ -10,6 +10,7 @@ namespace troupe::launch::tools::preprocess {
 struct PreprocessOptions {
   std::vector<std::string> input;
   std::string output_prefix, tokenizer;
+  std::string tokenizer_model;  ///< a file, where `tokenizer` is empty
   std::string tokenizer_type = "PretrainedFromHF", handler = "GeneralPretrainHandler";
   std::vector<std::string> json_keys{"text"};
   std::string sample_by = "line", separator = "<|endoftext|>";  ///< as data.sample_by

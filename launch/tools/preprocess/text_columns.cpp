@@ -1,6 +1,6 @@
 #include "launch/tools/preprocess/text_columns.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::tools::preprocess {
 namespace {

@@ -3,10 +3,10 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "engine/base/check.h"
-#include "engine/base/file.h"
-#include "engine/base/system_calls.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/file.h"
+#include "engine/base/files/system_calls.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::tools::preprocess {
 namespace {

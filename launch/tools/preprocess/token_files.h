@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/data/loader/example_reader.h"
 #include "engine/data/megatron/indexed_dataset_writer.h"
 #include "launch/tools/preprocess/row_encoder.h"

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
-#include "engine/base/file.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
 #include "launch/config/yaml.h"
 
 namespace troupe::launch::tools::preprocess {
@@ -33,11 +34,8 @@ Json json_of_node(const config::YamlNode& node) {
 }
 
 bool is_word(const config::YamlNode& node, std::string_view word) {
-  std::string lower = node.text;
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  });
-  return node.kind == config::YamlNode::Kind::scalar && !node.quoted && lower == word;
+  return node.kind == config::YamlNode::Kind::scalar && !node.quoted &&
+         ascii_lower(node.text) == word;
 }
 
 // The words of one key. A value that begins with a dash belongs to its option by "=".

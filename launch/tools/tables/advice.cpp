@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/tools/tables/tool_table.h"
 
 namespace troupe::launch::tools::tables {

@@ -1,10 +1,8 @@
-#include "launch/tools/tables/llama_factory.h"
+#include "launch/tools/tables/tool_texts.h"
 
 namespace troupe::launch::tools::tables {
 
-namespace {
-
-constexpr std::string_view llama_factory_rows = R"(
+constinit const std::string_view llama_factory_text = R"(
 # Method and model
 stage | algorithm | pt=algorithm:pretrain,init.weights:file sft=sft rm=orm ppo=ppo dpo=dpo kto=kto | | sft
 finetuning_type | lora.rank | oft=!! freeze=!! @peft | lora: lora_rank (8 by default) is lora.rank; full: 0 | lora
@@ -90,11 +88,5 @@ recompute_method | train.recompute_method | uniform=uniform block=block |
 recompute_num_layers | train.recompute_layers | |
 use_distributed_optimizer, overlap_param_gather, overlap_grad_reduce, bias_activation_fusion, apply_rope_fusion, masked_softmax_fusion, cross_entropy_loss_fusion, moe_grouped_gemm, moe_token_dispatcher_type, use_packed_sequences, mixed_precision, extra_config, fsdp_transformer_layer_cls_to_wrap | = | there is one set of kernels
 )";
-
-}  // namespace
-
-std::string_view llama_factory_text() {
-  return llama_factory_rows;
-}
 
 }  // namespace troupe::launch::tools::tables

@@ -1,10 +1,8 @@
-#include "launch/tools/tables/openrlhf.h"
+#include "launch/tools/tables/tool_texts.h"
 
 namespace troupe::launch::tools::tables {
 
-namespace {
-
-constexpr std::string_view openrlhf_rows = R"(
+constinit const std::string_view openrlhf_text = R"(
 # Model and output
 pretrain, actor.model_name_or_path, model.model_name_or_path | model | @model | a directory; download models with hf download
 save_path, ckpt.output_dir | output | |
@@ -146,11 +144,5 @@ vllm_sync_backend, vllm.sync_backend, vllm_sync_with_ray, vllm.sync_with_ray, en
 async_train, train.async_enable, async_queue_size, train.async_queue_size, partial_rollout, train.partial_rollout_enable | ~ async.mode, async.eta, async.partial | free or pinned samples beside training, at most async.eta updates old; partial rollouts are async.partial (docs/async.md)
 agent_func_path, train.agent_func_path | ~ rollout.source | service: the agent is a program of its own that takes prompts and returns samples (docs/agents.md)
 )";
-
-}  // namespace
-
-std::string_view openrlhf_text() {
-  return openrlhf_rows;
-}
 
 }  // namespace troupe::launch::tools::tables

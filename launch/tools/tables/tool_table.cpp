@@ -2,33 +2,19 @@
 
 #include <algorithm>
 
-#include "engine/base/check.h"
-#include "engine/base/fields.h"
-#include "engine/base/text.h"
-#include "launch/tools/tables/llama_factory.h"
-#include "launch/tools/tables/mindspeed.h"
-#include "launch/tools/tables/openrlhf.h"
-#include "launch/tools/tables/trainer_arguments.h"
-#include "launch/tools/tables/trl.h"
-#include "launch/tools/tables/verl.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/json/fields.h"
+#include "engine/base/text/parse.h"
+#include "engine/base/text/text.h"
+#include "launch/tools/tables/tool_texts.h"
 
 namespace troupe::launch::tools::tables {
 namespace {
 
-std::string_view without_spaces(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 /// Fields between bars, empty ones included.
 std::vector<std::string_view> fields_of_row(std::string_view row) {
-  std::vector<std::string_view> out;
-  for (std::size_t at = 0; at <= row.size();) {
-    const auto end = std::min(row.find('|', at), row.size());
-    out.push_back(without_spaces(row.substr(at, end - at)));
-    at = end + 1;
-  }
+  std::vector<std::string_view> out = split(row, '|');
+  for (auto& field : out) field = trim(field);
   out.resize(5);
   return out;
 }
@@ -46,11 +32,11 @@ void read_values(std::string_view text, ToolKey& row) {
   }
 }
 
-ToolKey row_of(std::string_view line, std::string_view section) {
-  const auto fields = fields_of_row(line);
+ToolKey row_of(const std::vector<std::string_view>& fields, std::string_view section) {
   ToolKey row;
   row.section = section;
-  row.names = pieces(fields[0], ',');
+  for (const auto name : pieces(fields[0], ','))
+    row.names.push_back(name.substr(0, name.find(':')));
   if (fields[1] == "=" || fields[1].starts_with("-") || fields[1].starts_with("~")) {
     row.refused = fields[1].starts_with("-!");
     const auto keys = pieces(fields[1].substr(row.refused ? 2 : 1), ',');
@@ -74,20 +60,61 @@ ToolKey row_of(std::string_view line, std::string_view section) {
   return row;
 }
 
-void add_rows(std::string_view text, std::vector<ToolKey>& rows) {
-  std::string_view section;
-  for (const auto line : pieces(text, '\n')) {
-    if (line.starts_with("# "))
-      section = line.substr(2);
-    else if (!line.empty())
-      rows.push_back(row_of(line, section));
+/// The flags among the names of a row.
+void add_flags(const std::vector<std::string_view>& fields, std::string_view section,
+               std::vector<MegatronFlag>& flags) {
+  MegatronFlag flag{.section = section};
+  std::string_view names = fields[0];
+  if (names.starts_with('>')) {
+    names.remove_prefix(1);
+    const auto blank = std::min(fields[1].find(' '), fields[1].size());
+    constexpr auto rules = names_of(FlagRule{});
+    const auto rule = std::ranges::find(rules, fields[1].substr(0, blank));
+    check(rule != rules.end(), "the tables of tools: expected a rule for flags");
+    flag.rule = static_cast<FlagRule>(rule - rules.begin());
+    flag.argument = trim(fields[1].substr(blank));
+    flag.remark = fields[2];
+    flag.otherwise = fields[3];
+  }
+  for (const auto name : pieces(names, ',')) {
+    const auto colon = name.find(':');
+    if (colon == name.npos) continue;
+    MegatronFlag& made = flags.emplace_back(flag);
+    made.name = name.substr(0, colon);
+    if (flag.rule == FlagRule::import) std::ranges::replace(made.name, '_', '-');
+    made.count = name.substr(colon + 1, 1);
+    if (const auto own = trim(name.substr(colon + 2)); !own.empty()) made.argument = own;
   }
 }
 
-std::vector<ToolKey> table_of(std::initializer_list<std::string_view> texts) {
-  std::vector<ToolKey> rows;
-  for (const auto text : texts) add_rows(text, rows);
-  return rows;
+struct Table {
+  std::vector<ToolKey> keys;
+  std::vector<MegatronFlag> flags;
+};
+
+Table table_of(std::initializer_list<std::string_view> texts) {
+  Table table;
+  for (const auto text : texts) {
+    std::string_view section;
+    for (const auto line : pieces(text, '\n')) {
+      if (line.starts_with("# ")) {
+        section = line.substr(2);
+        continue;
+      }
+      const auto fields = fields_of_row(line);
+      add_flags(fields, section, table.flags);
+      if (!line.starts_with('>')) table.keys.push_back(row_of(fields, section));
+    }
+  }
+  return table;
+}
+
+const Table& table_of(Tool tool) {
+  static const std::array<Table, 5> tables{table_of({trl_text, trainer_arguments_text}),
+                                           table_of({llama_factory_text, trainer_arguments_text}),
+                                           table_of({verl_text}), table_of({openrlhf_text}),
+                                           table_of({mindspeed_text, megatron_flags_text})};
+  return tables[static_cast<std::size_t>(tool)];
 }
 
 std::string assignment(std::string_view value) {
@@ -100,12 +127,8 @@ std::string assignment(std::string_view value) {
 
 std::vector<std::string_view> pieces(std::string_view text, char separator) {
   std::vector<std::string_view> out;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto end = std::min(text.find(separator, at), text.size());
-    if (const auto piece = without_spaces(text.substr(at, end - at)); !piece.empty())
-      out.push_back(piece);
-    at = end + 1;
-  }
+  for (const auto piece : split(text, separator))
+    if (!trim(piece).empty()) out.push_back(trim(piece));
   return out;
 }
 
@@ -116,11 +139,11 @@ std::string_view title_of(Tool tool) {
 }
 
 std::span<const ToolKey> keys_of(Tool tool) {
-  static const std::array<std::vector<ToolKey>, 5> tables{
-      table_of({trl_text(), trainer_arguments_text()}),
-      table_of({llama_factory_text(), trainer_arguments_text()}), table_of({verl_text()}),
-      table_of({openrlhf_text()}), table_of({mindspeed_text()})};
-  return tables[static_cast<std::size_t>(tool)];
+  return table_of(tool).keys;
+}
+
+std::span<const MegatronFlag> megatron_flags() {
+  return table_of(Tool::mindspeed).flags;
 }
 
 std::string normal_name(std::string_view name) {

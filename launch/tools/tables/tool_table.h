@@ -8,6 +8,7 @@
 //   NAMES | ~ KEYS | WHAT TO DO                   written by hand, with these keys of ours
 //   NAMES | - ABSENT | WHAT TO DO                 without an equivalent: we have none of these keys
 //   NAMES | -! ABSENT | WHAT TO DO                refused above 1: another model would be trained
+//   > FLAGS | RULE ARGUMENT | REMARK | DEFAULT    what Megatron's programs do with these flags
 //
 // NAMES: separated by commas; "vllm_*" means all names that begin so. KEYS: the first one that the
 // run's method reads is meant; "rloo:grpo.reward_beta" is for that algorithm only. VALUES: "a=b"
@@ -16,6 +17,12 @@
 // launch/tools/migration/import; empty: every value is ours, too. DEFAULT: the tool's own where it
 // may differ from ours ("sft,dpo:1024"). ABSENT: the keys, or sections, that an equivalent would
 // add; a test fails once one exists.
+//
+// The flags of Megatron core 0.8 (core_r0.8.0, megatron/training/arguments.py) and of MindSpeed-LLM
+// 2.0.0 to 26.1.0 are names with the number of their values: "num_layers:1", + for one or more, *
+// for any number. Those among NAMES do what the row says; RULE of others is the word of a FlagRule.
+// A FLAG has its own ARGUMENT where one follows its number ("hidden-size:1 hidden_size"). Flags of
+// the last sections are those of one program.
 #pragma once
 
 #include <array>
@@ -59,6 +66,32 @@ struct ToolKey {
 };
 
 std::span<const ToolKey> keys_of(Tool tool);
+
+enum class FlagRule {
+  import,   ///< converted by the row of that name
+  config,   ///< checked against the model of config.json, or defines its field `argument`
+  field,    ///< compared with the field `argument` of config.json: "rope_scaling.factor"
+  key,      ///< sets the key `argument`
+  program,  ///< sets the key `argument` together with other flags
+  only,     ///< other values than those of `argument` are refused
+  so,       ///< what troupe does anyway
+  none,     ///< without effect on results: the reference only computes in another order
+  no        ///< refused, for the reason of the remark
+};
+constexpr std::array<std::string_view, 9> names_of(FlagRule) {
+  return {"import", "config", "field", "key", "program", "only", "so", "none", "no"};
+}
+
+struct MegatronFlag {
+  std::string_view section;
+  std::string name;        ///< without dashes: "num-layers"
+  std::string_view count;  ///< of its values: 0, 1, 2, 3, + or *
+  FlagRule rule = FlagRule::import;
+  std::string_view argument;  ///< of the rule: a field, a key, or the values
+  std::string_view remark;
+  std::string_view otherwise;  ///< its default, where another value of config.json would count
+};
+std::span<const MegatronFlag> megatron_flags();
 
 /// "learning_rate" for "--learning-rate" and "+learning_rate".
 std::string normal_name(std::string_view name);

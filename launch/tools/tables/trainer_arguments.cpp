@@ -1,10 +1,8 @@
-#include "launch/tools/tables/trainer_arguments.h"
+#include "launch/tools/tables/tool_texts.h"
 
 namespace troupe::launch::tools::tables {
 
-namespace {
-
-constexpr std::string_view trainer_arguments_rows = R"(
+constinit const std::string_view trainer_arguments_text = R"(
 # Arguments of every trainer
 output_dir | output | |
 per_device_train_batch_size | train.batch_size | @batch | x gradient_accumulation_steps x devices: one number, of the whole optimizer step; memory is bounded by train.micro_batch_tokens | 8
@@ -77,11 +75,5 @@ lora_modules_to_save, additional_target, lora_target_parameters | - lora.modules
 lora_task_type | = | it follows from the method
 load_in_4bit, load_in_8bit, quantization_bit, quantization_method, quantization_type, double_quantization, bnb_4bit_quant_type, use_bnb_nested_quant, bnb_4bit_quant_storage, quantization_device_map | - train.quantization | train the adapter over the unquantized model; rollout.weights: int8 saves memory in sampling
 )";
-
-}  // namespace
-
-std::string_view trainer_arguments_text() {
-  return trainer_arguments_rows;
-}
 
 }  // namespace troupe::launch::tools::tables

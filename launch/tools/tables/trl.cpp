@@ -1,10 +1,8 @@
-#include "launch/tools/tables/trl.h"
+#include "launch/tools/tables/tool_texts.h"
 
 namespace troupe::launch::tools::tables {
 
-namespace {
-
-constexpr std::string_view trl_rows = R"(
+constinit const std::string_view trl_text = R"(
 # Model and data
 command | algorithm | sft=sft dpo=dpo kto=kto reward=orm grpo=grpo rloo=rloo prm=prm ppo=ppo cpo=cpo orpo=orpo | trl sft, trl dpo, trl reward and so on; --algorithm
 model_name_or_path, model_name, sft_model_path | model | @model | a directory; download models with hf download
@@ -131,11 +129,5 @@ stop_token, stop_token_id | = | the model's end token ends a sample; rollout.sto
 local_rollout_forward_batch_size | = | rollout.max_sequences bounds the sequences that are decoded concurrently
 num_sample_generations | = | samples.txt has samples of every step
 )";
-
-}  // namespace
-
-std::string_view trl_text() {
-  return trl_rows;
-}
 
 }  // namespace troupe::launch::tools::tables

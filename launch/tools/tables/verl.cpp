@@ -1,10 +1,8 @@
-#include "launch/tools/tables/verl.h"
+#include "launch/tools/tables/tool_texts.h"
 
 namespace troupe::launch::tools::tables {
 
-namespace {
-
-constexpr std::string_view verl_rows = R"(
+constinit const std::string_view verl_text = R"(
 # Data
 data.train_files | data.path | @files |
 data.val_files | eval.path | @files | held-out rows
@@ -165,11 +163,5 @@ trainer.nnodes, trainer.n_gpus_per_node | - cluster.nodes | start as many proces
 trainer.* | = | there is no Ray, and one kind of device
 ray_kwargs.*, ray_init.*, transfer_queue.*, hydra.*, defaults | = | there is no Ray and no Hydra
 )";
-
-}  // namespace
-
-std::string_view verl_text() {
-  return verl_rows;
-}
 
 }  // namespace troupe::launch::tools::tables

@@ -78,7 +78,7 @@ TEST_F(Group, AnyNumberOfRanksGivesTheSameReplies) {
   }
 }
 
-TEST_F(Group, AnErrorOfOneRankReachesTheAskerWithItsRankAndTheGroupGoesOn) {
+TEST_F(Group, AnErrorOfOneRankReachesTheAskerWithItsRankAndTheGroupContinues) {
   const auto ref = toy(4);
   for (const int rank : {0, 1, 3}) {
     const auto reply = ask(ref, Stumble{rank, Fault::failure});

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "actors/runtime/message.h"
-#include "engine/base/check.h"
-#include "engine/base/fields.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/json/fields.h"
 #include "engine/parallel/all_reduce.h"
 #include "engine/parallel/grid.h"
 #include "engine/parallel/shard.h"

@@ -75,7 +75,7 @@ TEST(RewardScoring, AnOutcomeIsReadAtTheLastToken) {
   EXPECT_THAT(results[1].parts, ElementsAre(std::pair<std::string, double>("model", -3)));
 }
 
-TEST(RewardScoring, StepsAreJudgedWhereTheModelWasTrainedToJudgeThem) {
+TEST(RewardScoring, StepsAreScoredWhereTheModelWasTrainedToScoreThem) {
   const auto query = scoring_batch({sample("q:", "one\n\ntwo")}, by_lines());
   EXPECT_THAT(scored_texts(query, 0), ElementsAre("q:one\n", "q:one\ntwo\n"));
   EXPECT_THAT(query.ends[0], ElementsAre(3, 7))

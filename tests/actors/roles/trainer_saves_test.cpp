@@ -47,7 +47,7 @@ TEST_F(TrainerSaves, FinishSaveTellsThePathOnce) {
   EXPECT_EQ(saved.on(protocol::Save{5, {}, false}), "checkpoint-4");
 }
 
-TEST_F(TrainerSaves, AnErrorIsToldToEveryLaterMessage) {
+TEST_F(TrainerSaves, AnErrorIsReportedToEveryLaterMessage) {
   auto saved = trainer(fail(Errc::io, "checkpoint-4: the disk is full"));
   EXPECT_EQ(saved.on(protocol::Save{4, {}, true}), "");
   for (const bool wait : {true, true, false}) {

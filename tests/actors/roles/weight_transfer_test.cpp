@@ -9,7 +9,7 @@
 
 #include "actors/roles/weight_assembly.h"
 #include "actors/roles/weight_coding.h"
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 #include "engine/checkpoint/half.h"
 #include "transports/wire/codec.h"
 

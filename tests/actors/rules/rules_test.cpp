@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::rules {
 namespace {

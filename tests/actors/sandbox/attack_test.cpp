@@ -16,8 +16,8 @@
 #include "actors/roles/rules/command.h"
 #include "actors/sandbox/census.h"
 #include "actors/sandbox/landlock.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/actors/sandbox/marked.h"
 #include "tests/support/sanitized.h"
 

@@ -11,7 +11,7 @@
 
 #include <thread>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/actors/sandbox/marked.h"
 
 namespace troupe::actors::rules {
@@ -225,7 +225,7 @@ TEST_P(Hostile, EndsAtOnceAndNeverAnswers) {
     } catch (const Failure& failure) {
       EXPECT_THAT(failure.what(), HasSubstr(cat("failed ", i,
                                                 " times without ever answering; last "
-                                                "failure: crash: it ended with exit code 4")));
+                                                "failure: crash: it exited with code 4")));
     }
     EXPECT_EQ(marked_processes(mark_), 0);
   }
@@ -247,12 +247,12 @@ TEST_P(Hostile, StartsWhileOtherThreadsComeAndGo) {
   for (const auto& result : command.score(many)) EXPECT_TRUE(result) << result.error().what;
 }
 
-TEST_P(Hostile, LastWordsAreToldAndNotTheMemoryOfItsParent) {
+TEST_P(Hostile, LastOutputIsReportedAndNotTheMemoryOfItsParent) {
   const std::vector<char> large(std::size_t{200} << 20, 'x');  // more than the program may have
   ASSERT_EQ(large.back(), 'x');
   Command command(options("exits_3"), "reward[0]");
   EXPECT_EQ(ask(command, "bad").error().what,
-            "crash: it ended with exit code 3 without an answer; its standard error ended with: "
+            "crash: it exited with code 3 without an answer; its standard error ended with: "
             "\"cannot continue\"");
 }
 

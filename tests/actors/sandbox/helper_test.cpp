@@ -15,7 +15,7 @@
 
 #include "actors/roles/rules/command.h"
 #include "actors/sandbox/temp_folder.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/actors/sandbox/marked.h"
 
 namespace troupe::actors::rules {
@@ -111,7 +111,7 @@ TEST_P(Supervised, AHelperThatIsStoppedIsReplaced) {
     });
     for (const std::size_t i : {0, 1, 3}) EXPECT_TRUE(results[i]) << results[i].error().what;
     ASSERT_FALSE(results[2]);
-    EXPECT_THAT(results[2].error().what, StartsWith("crash: it ended with exit code 3"));
+    EXPECT_THAT(results[2].error().what, StartsWith("crash: it exited with code 3"));
     ::kill(sandbox::helper_id(), SIGSTOP);
   }
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(55));
@@ -165,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(Helper, Supervised,
                                names_of(Isolation{})[static_cast<std::size_t>(one.param)]);
                          });
 
-TEST(Program, ThatAnswersNothingIsToldWhatIsExpected) {
+TEST(Program, ThatAnswersNothingIsRefusedWithWhatIsExpected) {
   if (const auto denied = sandbox::denied(Isolation::namespaces); !denied.empty())
     GTEST_SKIP() << "SKIP: " << denied;
   for (const char* script : {"cat > /dev/null", "exit 0"}) {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "actors/roles/rules/command_worker.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::actors::rules {
 namespace {

@@ -15,9 +15,9 @@
 #include <thread>
 
 #include "actors/sandbox/process.h"
-#include "actors/sandbox/process_tree.h"
-#include "engine/base/check.h"
-#include "engine/base/file.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/files/file.h"
+#include "engine/base/processes/process_tree.h"
 
 namespace troupe::actors::sandbox {
 

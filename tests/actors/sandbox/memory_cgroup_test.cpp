@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "actors/roles/rules/command.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/actors/sandbox/marked.h"
 
 namespace troupe::actors::sandbox {

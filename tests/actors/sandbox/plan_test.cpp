@@ -35,7 +35,7 @@ class Script {
   std::filesystem::path path_;
 };
 
-TEST(Plan, AProgramThatIsNotThereIsRefusedWithWhatWasTried) {
+TEST(SandboxPlan, AProgramThatIsNotThereIsRefusedWithWhatWasTried) {
   EXPECT_EQ(why({"/no/such/program"}),
             "reward[0]: no program \"/no/such/program\" that may be run; tried /no/such/program");
   EXPECT_THAT(why({"troupe-no-such-program"}),
@@ -44,14 +44,14 @@ TEST(Plan, AProgramThatIsNotThereIsRefusedWithWhatWasTried) {
   EXPECT_THAT(why({"/usr"}), HasSubstr("no program \"/usr\""));
 }
 
-TEST(Plan, AFileToReadThatIsNotThereIsRefused) {
+TEST(SandboxPlan, AFileToReadThatIsNotThereIsRefused) {
   Limits limits;
   limits.read = {"/no/such/data"};
   EXPECT_EQ(why({"true"}, limits),
             "reward[0]: no file or folder \"/no/such/data\" that \"read\" names");
 }
 
-TEST(Plan, FilesThatTheCommandNamesAreShownAndNothingElseOfTheirFolder) {
+TEST(SandboxPlan, FilesThatTheCommandNamesAreShownAndNothingElseOfTheirFolder) {
   const Script script;
   const auto here = std::filesystem::current_path();
   std::filesystem::current_path(testing::TempDir());
@@ -66,7 +66,7 @@ TEST(Plan, FilesThatTheCommandNamesAreShownAndNothingElseOfTheirFolder) {
 }
 
 // The second mount could not create its file, in a file system that is read-only by then.
-TEST(Plan, AFileThatIsNamedTwiceIsMountedOnce) {
+TEST(SandboxPlan, AFileThatIsNamedTwiceIsMountedOnce) {
   const Script script;
   Limits limits;
   limits.read = {script.path()};
@@ -77,7 +77,7 @@ TEST(Plan, AFileThatIsNamedTwiceIsMountedOnce) {
             1);
 }
 
-TEST(Plan, NothingOfOurEnvironmentIsHandedOn) {
+TEST(SandboxPlan, NothingOfOurEnvironmentIsHandedOn) {
   ::setenv("TROUPE_TEST_SECRET", "a key", 1);
   const auto plan = make_plan({"true"}, {}, "reward[0]");
   ::unsetenv("TROUPE_TEST_SECRET");
@@ -86,7 +86,7 @@ TEST(Plan, NothingOfOurEnvironmentIsHandedOn) {
   EXPECT_THAT(plan->environment, Contains("PATH=/usr/local/bin:/usr/bin:/bin"));
 }
 
-TEST(Plan, LimitsThatMakeNoSenseAreRefused) {
+TEST(SandboxPlan, LimitsThatMakeNoSenseAreRefused) {
   const auto why_not = [](auto change) {
     Limits limits;
     change(limits);

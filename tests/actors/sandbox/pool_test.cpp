@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "actors/roles/rules/rules.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/actors/sandbox/marked.h"
 
 namespace troupe::actors::rules {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "actors/roles/rules/command.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/actors/sandbox/marked.h"
 
 namespace troupe::actors::rules {

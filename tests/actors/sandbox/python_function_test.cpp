@@ -14,8 +14,8 @@
 
 #include "actors/roles/rules/python_environment.h"
 #include "actors/roles/rules/rules.h"
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/actors/sandbox/marked.h"
 
 namespace troupe::actors::rules {
@@ -248,8 +248,9 @@ TEST_F(PythonFunction, WhatCannotBeCalledIsRefusedAtTheStart) {
                     HasSubstr("`python` of the rule chooses another one")));
   EXPECT_THAT(refusal(file("broken.py", "def f(:\n") + ":f"),
               HasSubstr("cannot be imported: SyntaxError"));
-  EXPECT_THAT(refusal(path + ":one", R"("python": "/no/such/python")"),
-              HasSubstr("reward[0].python: \"/no/such/python\" cannot be started"));
+  EXPECT_THAT(
+      refusal(path + ":one", R"("python": "/no/such/python")"),
+      HasSubstr("reward[0].python: cannot run \"/no/such/python\": No such file or directory"));
   EXPECT_THAT(refusal(path + ":one", R"("python": "/bin/echo")"),
               HasSubstr("\"/bin/echo\" is no Python 3.8 or newer"));
   EXPECT_EQ(refusal(path + ":one"), "started");

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -43,7 +43,7 @@ TEST(GroupAdvantages, OfMindSpeedHaveItsPublishedValue) {
   EXPECT_LT(found[1], 0);
 }
 
-TEST(GroupAdvantages, LeaveOneOutInMeanAndDeviationHasThePublishedValues) {
+TEST(GroupAdvantages, LeaveOneOutInMeanAndStandardDeviationHasThePublishedValues) {
   expect_near(leave_one_out_scaled(group_rewards, 4).values,
               {-1.5118521778, 0, 3.4914633868, -0.3796621172});
   // The others of a sole winner have equal rewards: its advantage is not scaled.
@@ -86,7 +86,7 @@ TEST(GroupAdvantages, SeveralRewardsMayBeScaledBeforeTheyAreAddedUp) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_NEAR(small[i], large[i], 1e-3);
 }
 
-TEST(GroupAdvantages, NormalisedOverTheBatchHaveMeanZeroAndDeviationOne) {
+TEST(GroupAdvantages, NormalisedOverTheBatchHaveMeanZeroAndStandardDeviationOne) {
   const auto out = normalised_over_batch(std::vector<double>{1, nan_, 3, 5}, 0);
   expect_near(out, {-1, 0, 0, 1});
 }
@@ -96,7 +96,7 @@ TEST(ReturnsToGo, AreDiscountedOverTheTrainedTokens) {
               {1 + 0.5 * (2 + 0.5 * 4), 2 + 0.5 * 4, 0, 4});
 }
 
-TEST(GroupAdvantages, ScaledByTheBatchDivideByTheDeviationOfAllRewards) {
+TEST(GroupAdvantages, ScaledByTheBatchDivideByTheStandardDeviationOfAllRewards) {
   const std::vector<double> two{0, 1, 5, 7};
   const double std_dev = std::sqrt((3.25 * 3.25 + 2.25 * 2.25 + 1.75 * 1.75 + 3.75 * 3.75) / 3);
   const auto out = group_advantages(two, 2, GroupScale::batch);

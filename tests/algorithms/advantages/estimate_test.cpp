@@ -41,7 +41,7 @@ TEST(Estimate, LeaveOneOutTakesTheSummedKlFromTheReward) {
   EXPECT_NEAR(found.mean, (.9 - .05 + 0 + 2) / 4, 1e-7);
 }
 
-TEST(Estimate, NormalisedOverSamplesHasDeviationOne) {
+TEST(Estimate, NormalisedOverSamplesHasStandardDeviationOne) {
   auto b = round_of_four();
   estimate(b, 2, {{1, 0, 0, 2}, {}, {}},
            {.estimator = Estimator::rloo, .eps = 0, .normalise = Normalise::samples});

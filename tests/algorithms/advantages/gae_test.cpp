@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "algorithms/advantages/whiten.h"
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::algorithms {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::algorithms {
 namespace {

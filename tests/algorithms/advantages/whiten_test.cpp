@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::algorithms {
 namespace {
@@ -34,7 +34,7 @@ TEST(Whitening, MayKeepTheMean) {
     EXPECT_NEAR(out[t], (Numbers{-.24999999, -.24999999, -.24999999, 1.7499999700}[t]), 1e-8);
 }
 
-TEST(Whitening, DoesNotLookAtWhatIsNotTrainedOn) {
+TEST(Whitening, DoesNotReadWhatIsNotTrainedOn) {
   const Numbers x{.799675, std::numeric_limits<double>::quiet_NaN(), .7365, .67, 1e9, .6};
   const auto out = whitened(x, std::vector<float>{1, 0, 1, 1, 0, 1});
   expect_near_whitened(out, {1.1418370222, 0, .4067444408, -.3670372238, 0, -1.1815442392});

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 #include "engine/loss/loss.h"
 
 namespace troupe::test {

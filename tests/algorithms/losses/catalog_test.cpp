@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "algorithms/losses/sft_loss.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/algorithms/losses/cases.h"
 #include "tests/algorithms/losses/policy_family.h"
 #include "tests/algorithms/losses/preference_family.h"
@@ -90,7 +90,7 @@ TEST(EveryGrpoLoss, TakesItsOwnLogProbabilitiesForRecomputedOnes) {
   EXPECT_GT(compared, 20u);
 }
 
-TEST(EveryLoss, HasTheSlopesOfFiniteDifferences) {
+TEST(EveryLoss, HasTheGradientsOfFiniteDifferences) {
   const CatalogCase c;
   for (const auto& loss : catalog()) {
     if (has_constants(loss)) continue;
@@ -151,7 +151,7 @@ TEST(EveryLoss, IsTheSumOverItsMicroBatches) {
   }
 }
 
-TEST(EveryLoss, DoesNotLookAtTokensThatAreNotTrainedOn) {
+TEST(EveryLoss, DoesNotReadTokensThatAreNotTrainedOn) {
   const CatalogCase c;
   for (const auto& loss : catalog()) {
     for (const double garbage : {1e4, -1e4, std::numeric_limits<double>::quiet_NaN(),

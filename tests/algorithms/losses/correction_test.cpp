@@ -9,7 +9,7 @@
 
 #include "algorithms/losses/grpo_loss.h"
 #include "algorithms/losses/token_masks.h"
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "tests/algorithms/losses/cases.h"
 
 namespace troupe::algorithms {
@@ -98,7 +98,7 @@ TEST(Correction, AFilterByADistanceHasAnUpperBoundAlone) {
   EXPECT_NEAR(report.values().at("sampling/filtered_ratio"), 0.25, 1e-12);
 }
 
-TEST(Correction, SaysHowFarApartTheTwoAre) {
+TEST(Correction, ReportsTheDistanceOfTheTwo) {
   const PublishedCorrections p;
   Report report;
   Correction{.weight = Over::token, .high = 2}(p.proximal, p.b.rollout_logp, p.b, report);

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "tests/algorithms/losses/cases.h"
 
 namespace troupe::algorithms {
@@ -96,7 +96,7 @@ TEST(DpoLoss, OfOtherDivergencesHasThePublishedValues) {
       0.6712677647, 1e-9);
 }
 
-// reference/mindspeed.md: pi_c -10, pi_r -12, ref_c -11, ref_r -11.5.
+// MindSpeed-LLM's values for pi_c -10, pi_r -12, ref_c -11, ref_r -11.5.
 TEST(DpoLoss, HasMindSpeedsUnitValues) {
   const auto pair = [](const DpoLoss& loss, DpoLoss::Terms terms) {
     EXPECT_TRUE(loss.validate());
@@ -151,7 +151,7 @@ TEST(DpoLoss, DesensitizedToLengthWeighsTailsLess) {
 
 // In slopes_of, log sum p^2 of token 1 is -0.4: the weight of a pair is exp(mean over y_w of (log p
 // + 0.4) + the same of y_l).
-TEST(DpoLoss, WithWeightsOfThePolicyHasTheirLossAndSlopes) {
+TEST(DpoLoss, WithWeightsOfThePolicyHasTheirLossAndGradients) {
   const PublishedDpo p;
   Report report;
   const double w0 = std::exp(-10.0 / 8 + 0.4 - 14.0 / 12 + 0.4),

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "tests/algorithms/losses/cases.h"
 
 namespace troupe::algorithms {
@@ -75,7 +75,7 @@ TEST(GrpoLoss, CountsClippedTokensOnTheSideWhereTheyAreClipped) {
   EXPECT_NEAR(values.at("ratio/max"), std::exp(0.4), 1e-12);
 }
 
-TEST(GrpoLoss, WithoutOldLogProbabilitiesTheRatioIsOneAndItsSlopeThatOfLogPi) {
+TEST(GrpoLoss, WithoutOldLogProbabilitiesTheRatioIsOneAndItsGradientThatOfLogPi) {
   PublishedGrpo p;
   p.b.count = 7;
   p.b.old_logp.clear();
@@ -88,7 +88,7 @@ TEST(GrpoLoss, WithoutOldLogProbabilitiesTheRatioIsOneAndItsSlopeThatOfLogPi) {
   EXPECT_EQ(report.values().at("ratio/max"), 1);
 }
 
-TEST(GrpoLoss, TheRatioGivesTheKlTermItsUnbiasedSlopeAtRatioOne) {
+TEST(GrpoLoss, TheRatioGivesTheKlTermItsUnbiasedGradientAtRatioOne) {
   PublishedGrpo p;
   p.b.count = 7;
   p.b.reference_logp = p.b.old_logp;
@@ -164,7 +164,7 @@ TEST(GrpoLoss, KnowsWhetherASampleOfAdvantageZeroCouldChangeAnything) {
   EXPECT_TRUE(GrpoLoss{.correction = {.weight = Over::token}}.advantage_is_all());
 }
 
-TEST(Kl, StraightThroughEstimatorsHaveTheSlopeOfK2) {
+TEST(Kl, StraightThroughEstimatorsHaveTheGradientOfK2) {
   const auto derivative = [](KlEstimator e, double at) {
     const Expr x = engine::loss::variable({at});
     return gradients(sum(kl(e, x)), std::span(&x, 1))[0][0];

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "tests/algorithms/losses/cases.h"
 
 namespace troupe::algorithms {

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "algorithms/losses/value_loss.h"
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "tests/algorithms/losses/cases.h"
 
 namespace troupe::algorithms {
@@ -186,7 +186,7 @@ TEST(ValueLoss, WithoutAClipIsHalfTheMeanSquareAndHuberIsStraightFarAway) {
               (.5 + 12.5 + .5 + (5 * 6 - 12.5)) / 4, 1e-12);
 }
 
-TEST(ValueLoss, HasTheSlopesOfFiniteDifferences) {
+TEST(ValueLoss, HasTheGradientsOfFiniteDifferences) {
   const Experience made = [] {
     Experience b = ragged_batch();
     for (std::size_t t = 0; t < b.tokens.size(); ++t) {

@@ -54,7 +54,7 @@ TEST(SimpoLoss, HasThePublishedValues) {
   EXPECT_NEAR(trl[1], 0.9758069443, 1e-9);
 }
 
-// reference/mindspeed.md: averages -2.5 and -2.0, gamma_beta_ratio 1.4, beta 2.5.
+// MindSpeed-LLM's values for averages -2.5 and -2.0, gamma_beta_ratio 1.4, beta 2.5.
 TEST(SimpoLoss, HasMindSpeedsUnitValues) {
   const Two x{std::vector<double>{-2.5}, std::vector<double>{-2.0}};
   const auto loss = [&](SimpoLossKind kind) {
@@ -106,7 +106,7 @@ TEST(CpoLoss, HasThePublishedValues) {
   EXPECT_NEAR(p.loss(CpoLoss{}, report), 0.6419861501 + 22.5 / 18, 1e-9);
 }
 
-TEST(CpoLoss, SaysWhichOfItsKeysIsWrong) {
+TEST(CpoLoss, StatesWhichOfItsKeysIsWrong) {
   EXPECT_EQ(accepted(CpoLoss{.beta = -1}).error().what.substr(0, 9), "cpo.beta:");
   EXPECT_FALSE(accepted(CpoLoss{.kind = CpoLossKind::ipo, .label_smoothing = 0.1}));
 }

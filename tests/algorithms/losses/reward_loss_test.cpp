@@ -7,7 +7,7 @@
 
 #include "algorithms/losses/orm_loss.h"
 #include "algorithms/losses/prm_loss.h"
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "tests/algorithms/losses/cases.h"
 
 namespace troupe::algorithms {
@@ -104,7 +104,7 @@ struct Steps {
   }
 };
 
-TEST(PrmLoss, IsTheMeanCrossEntropyOfTheJudgedTokens) {
+TEST(PrmLoss, IsTheMeanCrossEntropyOfTheScoredTokens) {
   const Steps p(3);
   double sum = 0, hits = 0;
   for (const std::size_t t : {2u, 4u, 8u}) {
@@ -159,7 +159,7 @@ TEST(PrmLoss, InFloat32IsTheOtherButForItsRounding) {
   }
 }
 
-TEST(PrmLoss, InFloat32HasTheSlopesOfFiniteDifferences) {
+TEST(PrmLoss, InFloat32HasTheGradientsOfFiniteDifferences) {
   const Steps p(3);
   Report report;
   const PrmLoss loss{.float32 = true};
@@ -235,7 +235,7 @@ std::vector<RewardCase> all_cases() {
   return out;
 }
 
-TEST(RewardLosses, HaveTheSlopesOfFiniteDifferences) {
+TEST(RewardLosses, HaveTheGradientsOfFiniteDifferences) {
   for (const auto& [loss, scores, b] : cases()) {
     Report report;
     const auto claimed = slopes_of_scores(loss, scores, b, report);
@@ -281,7 +281,7 @@ TEST(RewardLosses, AreTheSumOverTheirMicroBatches) {
   }
 }
 
-TEST(RewardLosses, DoNotLookAtTokensThatAreNotJudged) {
+TEST(RewardLosses, DoNotReadTokensThatAreNotScored) {
   for (const auto& [loss, scores, b] : all_cases()) {
     Report clean, dirty;
     const auto expected = slopes_of_scores(loss, scores, b, clean);

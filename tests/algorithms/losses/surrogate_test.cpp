@@ -212,18 +212,18 @@ TEST(Surrogate, NoGradientFlowsThroughAConstantWeight) {
   }
 }
 
-TEST(Ratio, TheTwoSequenceFormsHaveTheSameSlopeWhereTheAdvantageIsThatOfTheWholeAnswer) {
+TEST(Ratio, TheTwoSequenceFormsHaveTheSameGradientWhereTheAdvantageIsThatOfTheWholeAnswer) {
   PublishedSurrogates p;
   const Expr now = engine::loss::variable(p.logp);
-  std::vector<std::vector<double>> gradient;
+  std::vector<std::vector<double>> gradients_FT;  // of the two forms
   for (const auto level : {RatioLevel::sequence, RatioLevel::sequence_token}) {
     p.b.count = p.b.scale = 1;
     const Expr loss =
         averaged(Aggregation::sequence, p.tokens({.clip_high = .28}, level, now), p.b);
-    gradient.push_back(gradients(loss, std::span(&now, 1))[0]);
+    gradients_FT.push_back(gradients(loss, std::span(&now, 1))[0]);
   }
   for (std::size_t t = 0; t < p.logp.size(); ++t)
-    EXPECT_NEAR(gradient[0][t], gradient[1][t], 1e-12);
+    EXPECT_NEAR(gradients_FT[0][t], gradients_FT[1][t], 1e-12);
 }
 
 TEST(Ratio, OfAWholeAnswerIsTheProductOverItsTokens) {

@@ -1,5 +1,5 @@
 // The bound on staleness: (eta + v + 1) B prompts may have been started at version v.
-#include "algorithms/rollout/admission.h"
+#include "algorithms/rollout/batches.h"
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST(Admission, BoundsThePromptsThatAreSampled) {
   EXPECT_EQ(admission.running(), 2);
 }
 
-TEST(Admission, GoesOnFromTheVersionOfACheckpoint) {
+TEST(Admission, ResumesFromTheVersionOfACheckpoint) {
   Admission admission({.batch = 2, .eta = 1, .in_flight = no_limit}, 7);
   EXPECT_EQ(admission.capacity(), 4) << "batches 7 and 8";
 }

@@ -114,10 +114,10 @@ std::vector<std::string> lines_of(const Options& options, actors::Node& home,
   config.dynamic.on = options.dynamic;
   config.logged_completions = 0;
   auto data = prompts();
-  const Plan plan{.steps = run_steps,
-                  .learning_rate = 0.01,
-                  .schedule = value_or_throw(engine::optim::Schedule::create(
-                      engine::optim::ScheduleKind::constant, {.total_steps = run_steps}))};
+  const TrainingPlan plan{.steps = run_steps,
+                          .learning_rate = 0.01,
+                          .schedule = value_or_throw(engine::optim::Schedule::create(
+                              engine::optim::ScheduleKind::constant, {.total_steps = run_steps}))};
   actors::run(home, grpo(cluster, data, plan, config));
   return journal.lines;
 }

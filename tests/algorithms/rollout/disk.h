@@ -66,7 +66,7 @@ inline Loader<PromptRow> many_prompts() {
 }
 
 /// Continues from the newest checkpoint of the disk, with a policy that writes to it.
-inline void restore(Disk& disk, Stage& stage, Plan& plan, Loader<PromptRow>& data,
+inline void restore(Disk& disk, Stage& stage, TrainingPlan& plan, Loader<PromptRow>& data,
                     std::vector<std::string>& events) {
   FakePolicy policy{&stage.saved};
   if (!disk.checkpoints.empty()) {

@@ -7,7 +7,7 @@
 
 #include "algorithms/grpo.h"
 #include "algorithms/rollout/batches.h"
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 #include "tests/algorithms/rollout/disk.h"
 
 namespace troupe::algorithms::free_test {
@@ -130,7 +130,7 @@ HeldOutPrompts held_out(const Options& options) {
 // Runs from the newest checkpoint of the disk.
 Ran run(const Options& options, Disk& disk) {
   actors::VirtualScheduler scheduler(options.seed);
-  transports::SimulatedTransport network(
+  test::SimulatedTransport network(
       options.seed, {.max_delay = std::chrono::milliseconds(40)},
       [&](auto delay, auto job) { scheduler.later(delay, std::move(job)); });
   Ran out;
@@ -144,7 +144,7 @@ Ran run(const Options& options, Disk& disk) {
   }
   stage.cluster.chunks_per_rollout = 3;
   if (options.stops) stage.stop.request();
-  Plan plan = plan_of(options.steps, options.save_every);
+  TrainingPlan plan = plan_of(options.steps, options.save_every);
   auto data = many_prompts();
   restore(disk, stage, plan, data, out.events);
   actors::run(stage.home, grpo(stage.cluster, data, plan, config_of(options), held_out(options)));

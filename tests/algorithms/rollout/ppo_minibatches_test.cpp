@@ -34,7 +34,7 @@ struct Fixture {
     samples.batch.append(all, mask);
     samples.batch.old_logp.resize(samples.batch.tokens.size(), -1);
     samples.completions.push_back(
-        {samples.completions.size(), std::move(ids), {}, "", finish, {}, 0});
+        {samples.completions.size(), std::move(ids), {}, {}, "", finish, {}, 0});
     samples.rewards.push_back({reward, {}, ""});
   }
   RolloutBatch& compute_advantages(double kl_coef = 0) {
@@ -187,7 +187,7 @@ TEST(PpoMinibatches, WhitenedAdvantagesHaveNoMeanAndReturnsAreLeftAsTheyAre) {
   EXPECT_NEAR(sum, 0, 1e-6);
 }
 
-TEST(PpoMinibatches, TheCriticIsAskedForEveryStateThatATokenWasChosenInAndForTheLast) {
+TEST(PpoMinibatches, TheCriticScoresEveryStateThatATokenWasChosenInAndForTheLast) {
   const Fixture r;
   EXPECT_EQ(critic_inputs(r.samples.batch).mask, (std::vector<float>{0, 1, 1, 1, 1, 0, 1, 1, 1}));
 }

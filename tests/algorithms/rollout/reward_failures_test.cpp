@@ -14,7 +14,7 @@ using testing::HasSubstr;
 protocol::RewardResult failed(std::vector<FailureKind> kinds) {
   return {.reward = std::nullopt,
           .parts = {},
-          .failure = "command: crash: it ended with exit code 3",
+          .failure = "command: crash: it exited with code 3",
           .failure_kinds = std::move(kinds)};
 }
 
@@ -47,7 +47,7 @@ TEST(RewardFailures, EndTheRunBeyondTheShare) {
   EXPECT_EQ(why(8, 1), "");
   EXPECT_NE(why(3, 0.25), "");
   EXPECT_THAT(why(1, 0), AllOf(HasSubstr("failed on 1 of 8 samples"), HasSubstr("sample 107: "),
-                               HasSubstr("command: crash: it ended with exit code 3"),
+                               HasSubstr("command: crash: it exited with code 3"),
                                HasSubstr("rollout.max_reward_failures")));
 }
 

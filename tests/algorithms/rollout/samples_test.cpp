@@ -11,7 +11,7 @@ namespace troupe::algorithms {
 namespace {
 
 protocol::Completion completion(std::uint64_t sample_id, std::vector<protocol::VersionRun> runs) {
-  return {sample_id, {7, 8, 3}, {-1, -2, -3}, "78", protocol::FinishReason::stop, runs, 5};
+  return {sample_id, {7, 8, 3}, {-1, -2, -3}, {}, "78", protocol::FinishReason::stop, runs, 5};
 }
 
 std::string refusal(const std::vector<protocol::Completion>& completions) {

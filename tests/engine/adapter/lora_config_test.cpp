@@ -152,6 +152,17 @@ TEST(PeftConfig, RefusesByNameWhatWouldChangeTheNumbers) {
   EXPECT_THAT(problem(R"({"lora_alpha":"x"})"), HasSubstr("lora_alpha"));
 }
 
+TEST(LoraTargets, OfExpertsAreRefused) {
+  models::DecoderSpec mixture = spec();
+  mixture.experts = models::ExpertsSpec{.router = {.experts = 4, .chosen = 2}, .inner = 8};
+  const auto resolved = [&](const char* target) {
+    return resolve_targets({.targets = {target}}, mixture, "lora.");
+  };
+  EXPECT_EQ(value_or_throw(resolved("all-linear")).targets.size(), 8u) << "attention only";
+  for (const char* target : {"gate_proj", "down_proj", "gate"})
+    EXPECT_THAT(resolved(target).error().what, HasSubstr("selects experts of")) << target;
+}
+
 TEST(PeftConfig, AStringOfTargetsIsARegularExpressionOverTheWholeName) {
   const auto resolved = [](const char* targets) {
     Json config = parse_json(R"({"peft_type":"LORA","r":4,"lora_alpha":8})", "").value();

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "engine/adapter/peft_file.h"
-#include "engine/base/file.h"
+#include "engine/base/files/file.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/support/grid_decoder.h"

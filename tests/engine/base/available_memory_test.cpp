@@ -1,5 +1,5 @@
 // The memory that is left, from what the kernel states of it.
-#include "engine/base/available_memory.h"
+#include "engine/base/environment/available_memory.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "engine/base/cancellation.h"
+#include "engine/base/threads/cancellation.h"
 
 #include <gtest/gtest.h>
 

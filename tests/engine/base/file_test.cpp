@@ -1,4 +1,4 @@
-#include "engine/base/file.h"
+#include "engine/base/files/file.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@
 #include <filesystem>
 #include <vector>
 
-#include "engine/base/mapped_file_faults.h"
-#include "engine/base/mapped_pages.h"
-#include "engine/base/thread_with_blocked_signals.h"
+#include "engine/base/files/mapped_file_faults.h"
+#include "engine/base/files/mapped_pages.h"
+#include "engine/base/threads/thread_with_blocked_signals.h"
 
 namespace troupe {
 namespace {
@@ -79,9 +79,9 @@ TEST_F(Files, ReleasedPagesOfAMapLeaveMemoryAndAreReadAgain) {
 }
 
 // The signal itself is tried in a child: it ends a process.
-using LostPages = Files;
+using MappedFileFaults = Files;
 
-TEST_F(LostPages, EndTheProcessWithTheNameOfTheFile) {
+TEST_F(MappedFileFaults, EndTheProcessWithTheNameOfTheFile) {
   const std::string one = folder + "/one", two = folder + "/two";
   for (const std::string& path : {one, two})
     ASSERT_TRUE(write_file_durably(path, std::string(100000, 'x')));
@@ -101,7 +101,7 @@ TEST_F(LostPages, EndTheProcessWithTheNameOfTheFile) {
               "troupe: .*/two: expected the bytes that were there when it was opened");
 }
 
-TEST_F(LostPages, AreToldOfOnlyWhereAFileIsMapped) {
+TEST_F(MappedFileFaults, AreReportedOnlyWhereAFileIsMapped) {
   const auto raised = [] {
     install_sigbus_handler(7);
     ::raise(SIGBUS);
@@ -110,7 +110,7 @@ TEST_F(LostPages, AreToldOfOnlyWhereAFileIsMapped) {
   EXPECT_EXIT(raised(), testing::KilledBySignal(SIGBUS), "");
 }
 
-TEST(QuietThread, LeavesSignalsToOthersButThoseOfItsOwnInstructions) {
+TEST(ThreadWithBlockedSignals, LeavesSignalsToOthersButThoseOfItsOwnInstructions) {
   sigset_t before, inside, after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
   thread_with_blocked_signals("quiet", [&] {
@@ -126,7 +126,7 @@ TEST(QuietThread, LeavesSignalsToOthersButThoseOfItsOwnInstructions) {
 }
 
 // More files than there are slots: all can be read.
-TEST_F(LostPages, OfVeryManyFilesAreHarmless) {
+TEST_F(MappedFileFaults, OfVeryManyFilesAreHarmless) {
   ASSERT_TRUE(write_file_durably(folder + "/a", "abc"));
   std::vector<MappedFile> files;
   for (int i = 0; i < 1500; ++i) files.push_back(value_or_throw(MappedFile::open(folder + "/a")));

@@ -6,10 +6,10 @@
 #include <mutex>
 #include <thread>
 
-#include "engine/base/hang_detector.h"
-#include "engine/base/hang_watch.h"
-#include "engine/base/progress.h"
-#include "engine/base/rank_wait.h"
+#include "engine/base/hangs/hang_detector.h"
+#include "engine/base/hangs/hang_watch.h"
+#include "engine/base/hangs/rank_wait.h"
+#include "engine/base/threads/progress.h"
 
 namespace troupe::progress {
 namespace {

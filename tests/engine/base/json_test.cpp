@@ -1,4 +1,4 @@
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ std::string list_of(std::size_t count) {
   return text + "]";
 }
 
-TEST(Json, BuildsOnlySoManyValues) {
+TEST(Json, BuildsOnlyABoundedNumberOfValues) {
   EXPECT_TRUE(parse_json(list_of(4000), "here", {.bytes = 10'000}));
   EXPECT_THAT(problem(list_of(4097), {.bytes = 10'000}),
               HasSubstr("line 1, column 8194: more than 4096 values"));

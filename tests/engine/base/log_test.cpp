@@ -1,4 +1,4 @@
-#include "engine/base/log.h"
+#include "engine/base/log/log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe {
 namespace {

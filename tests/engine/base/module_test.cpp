@@ -1,4 +1,4 @@
-#include "engine/base/module.h"
+#include "engine/base/environment/module.h"
 
 #include <gmock/gmock.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe {
 namespace {

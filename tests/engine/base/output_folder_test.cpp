@@ -1,4 +1,4 @@
-#include "engine/base/output_folder.h"
+#include "engine/base/files/output_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/log_file.h"
-#include "engine/base/system_calls.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/files/system_calls.h"
+#include "engine/base/log/log_file.h"
+#include "engine/base/text/text.h"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/base/private_folder.h"
+#include "engine/base/environment/private_folder.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -11,9 +11,9 @@
 #include <filesystem>
 #include <optional>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
-#include "engine/base/trusted_path.h"
+#include "engine/base/environment/trusted_path.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::private_folder_test {
 namespace {
@@ -82,7 +82,7 @@ TEST_F(PrivateFolderTest, HasAFolderOfItsOwnForEachGroupAndLeavesNothing) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-TEST_F(PrivateFolderTest, SaysWhichFolderItCannotMake) {
+TEST_F(PrivateFolderTest, StatesWhichFolderItCannotMake) {
   const PrivateFolder folder = value_or_throw(PrivateFolder::make());
   const auto made = folder.part("no/such");
   ASSERT_FALSE(made);

@@ -1,4 +1,4 @@
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SHA-256 against the vectors of FIPS 180-4 (NIST's examples) and at every length around a block.
-#include "engine/base/sha256.h"
+#include "engine/base/random/sha256.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/base/shared_memory.h"
+#include "engine/base/memory/shared_memory.h"
 
 namespace troupe {
 namespace {

@@ -1,8 +1,8 @@
-#include "engine/base/terminal_text.h"
+#include "engine/base/text/terminal_text.h"
 
 #include <gtest/gtest.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // simdjson beside nlohmann/json, which is the oracle.
-#include "engine/base/valid_json.h"
+#include "engine/base/json/valid_json.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 
 namespace troupe {
 namespace {

@@ -1,13 +1,13 @@
 // Deadlines and cancellation of requested work, and the secrets of a process.
-#include "engine/base/work_budget.h"
+#include "engine/base/threads/work_budget.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <thread>
 
-#include "engine/base/cancellation.h"
-#include "engine/base/secret.h"
+#include "engine/base/random/secret.h"
+#include "engine/base/threads/cancellation.h"
 
 namespace troupe {
 namespace {

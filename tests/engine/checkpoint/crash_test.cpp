@@ -6,7 +6,7 @@
 
 #include <csignal>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/manifest.h"
 #include "tests/engine/checkpoint/run_fixture.h"
 

@@ -2,7 +2,7 @@
 // exchanged file.
 #include <gmock/gmock.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/manifest.h"
 #include "tests/engine/checkpoint/run_fixture.h"
 

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/engine/checkpoint/scratch.h"
 
 namespace troupe::engine::checkpoint {

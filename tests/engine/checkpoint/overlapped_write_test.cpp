@@ -4,7 +4,7 @@
 #include <atomic>
 #include <future>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/training_tensors.h"
 #include "tests/engine/checkpoint/run_fixture.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors_folder.h"
 #include "engine/checkpoint/save_parameters.h"
 #include "engine/ops/cpu/cpu_options.h"
@@ -99,7 +99,7 @@ TEST_F(HfModel, AnUntiedModelWithoutItsHeadIsRefused) {
               HasSubstr("expected tensor \"lm_head.weight\""));
 }
 
-TEST_F(HfModel, SaysWhichTensorIsMissingMisshapenOrUnwanted) {
+TEST_F(HfModel, StatesWhichTensorIsMissingMisshapenOrUnwanted) {
   store(R"({"a.weight":{"dtype":"F32","shape":[2,1],"data_offsets":[0,8]}})", {1, 2});
   EXPECT_THAT(
       load({{"a.weigth", {2, 1}}}),

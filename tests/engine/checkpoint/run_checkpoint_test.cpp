@@ -10,7 +10,7 @@
 
 #include <filesystem>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/engine/checkpoint/run_fixture.h"
 
 namespace troupe::engine::checkpoint {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/engine/checkpoint/scratch.h"
 
 namespace troupe::engine::checkpoint {
@@ -84,7 +84,7 @@ TEST_F(Index, OtherFilesOfTheFolderAreNeverOpened) {
   EXPECT_EQ(refusal(R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})"), "");
 }
 
-TEST(SafetensorsFolder, SaysWhatIsMissing) {
+TEST(SafetensorsFolder, StatesWhatIsMissing) {
   Scratch scratch;
   EXPECT_THAT(SafetensorsFolder::open(scratch.path()).error().what,
               HasSubstr("expected model.safetensors or"));

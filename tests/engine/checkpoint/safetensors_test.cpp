@@ -5,8 +5,8 @@
 #include <ctime>
 #include <string_view>
 
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "tests/engine/checkpoint/scratch.h"
 #include "tests/support/allocations.h"
 #include "tests/support/sanitized.h"

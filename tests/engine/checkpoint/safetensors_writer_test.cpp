@@ -4,8 +4,8 @@
 
 #include <bit>
 
-#include "engine/base/check.h"
-#include "engine/base/json.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/json/json.h"
 #include "engine/checkpoint/half.h"
 #include "engine/checkpoint/load_parameters.h"
 #include "engine/checkpoint/safetensors_folder.h"
@@ -118,7 +118,7 @@ TEST_F(Save, AModelSavedInItsOwnTypeHasItsOwnBytes) {
   EXPECT_FALSE(std::filesystem::exists(other / "merges.txt"));
 }
 
-TEST_F(Save, ConfigSaysWhatIsStored) {
+TEST_F(Save, ConfigStatesWhatIsStored) {
   const auto model = load(data_folder + "digit-completion");
   ASSERT_TRUE(save_parameters(scratch.path(), model, {.source = data_folder + "digit-completion"}));
   const auto before = read_json(data_folder + "digit-completion/config.json"),

@@ -50,7 +50,7 @@ TEST_F(ScoreHeads, BeginAsZerosOnTheBodyOfALanguageModel) {
     EXPECT_EQ(critic->parameters().find("lm_head.weight"), nullptr);
     EXPECT_THAT(values(*critic, "score.weight"), Each(0.0f));
     EXPECT_THAT(values(*critic, "score.bias"), Each(0.0f));
-    const ops::Layout layout{{0, 4}, {0, 1, 2, 3}};
+    const ops::PreparedLayout layout = device->prepare({{0, 4}, {0, 1, 2, 3}});
     const std::vector<std::int32_t> tokens{3, 9, 5, 7};
     nn::Saved nothing = nn::Saved::nothing();
     EXPECT_EQ(ops::to_host(*device, critic->forward(tokens, {*device, layout}, nothing)),
@@ -137,7 +137,7 @@ TEST_F(ScoreHeads, StoredAsAClassifierAreRead) {
   EXPECT_EQ(all(*value_or_throw(load_decoder(*device, scratch.path(), false))), all(*model));
 }
 
-TEST_F(ScoreHeads, OfAnotherSizeOrMissingAreToldByName) {
+TEST_F(ScoreHeads, OfAnotherSizeOrMissingAreNamed) {
   const auto orm = value_or_throw(begin(untied_policy, 1, false));
   Json config = save(*orm, untied_policy, scratch.path());
   const auto three = begin(scratch.path(), 3, false), biased = begin(scratch.path(), 1, true),

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::checkpoint {
 

@@ -11,8 +11,8 @@
 #include <map>
 #include <numeric>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/half.h"
 #include "engine/checkpoint/manifest.h"
 #include "engine/ops/cpu/cpu_options.h"

@@ -9,9 +9,9 @@
 #include <map>
 #include <set>
 
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
-#include "engine/base/work_budget.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
+#include "engine/base/threads/work_budget.h"
 #include "engine/constraints/compile.h"
 #include "engine/constraints/json_schema.h"
 #include "tests/engine/constraints/texts.h"

@@ -5,7 +5,7 @@
 
 #include <regex>
 
-#include "engine/base/utf8.h"
+#include "engine/base/text/utf8.h"
 #include "engine/constraints/code_points.h"
 #include "tests/engine/constraints/texts.h"
 

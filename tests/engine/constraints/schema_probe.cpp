@@ -8,7 +8,7 @@
 #include <random>
 #include <string>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "tests/engine/constraints/texts.h"
 
 namespace {

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <regex>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 
 namespace troupe::test {
 

@@ -5,7 +5,7 @@
 #include <random>
 #include <string>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::test {
 

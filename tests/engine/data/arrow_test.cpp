@@ -2,7 +2,7 @@
 // Arrow's JSON form of the files, and from pyarrow (tests/data/README.md).
 #include <gmock/gmock.h>
 
-#include "engine/base/file.h"
+#include "engine/base/files/file.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/data/readers/row_reader.h"
 #include "tests/engine/data/scratch.h"

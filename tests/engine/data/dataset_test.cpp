@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/engine/data/scratch.h"
 
 namespace troupe::engine::data {

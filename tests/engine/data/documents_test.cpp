@@ -2,7 +2,7 @@
 // lost.
 #include <gmock/gmock.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/loader/loader.h"
 #include "tests/engine/data/scratch.h"
 
@@ -74,7 +74,7 @@ TEST(Documents, OfOtherLayoutsAreNeverSplit) {
   EXPECT_EQ(data.report.truncated, 1);
 }
 
-TEST(Documents, AStreamHasTheSamePiecesAndGoesOnWithinADocument) {
+TEST(Documents, AStreamHasTheSamePiecesAndContinuesWithinADocument) {
   Scratch scratch;
   std::string text;
   for (int i = 0; i < 9; ++i) text += document(10 + 17 * static_cast<std::size_t>(i)) + "\n";

@@ -6,7 +6,7 @@
 
 #include <type_traits>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::engine::data {
 namespace {

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <zlib.h>
 
-#include "engine/base/file.h"
+#include "engine/base/files/file.h"
 #include "engine/data/readers/file_list.h"
 #include "engine/data/readers/text_stream.h"
 #include "tests/engine/data/every_row.h"

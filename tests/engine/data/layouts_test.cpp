@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "engine/base/fields.h"
+#include "engine/base/json/fields.h"
 #include "engine/data/layouts/sample.h"
 #include "tests/engine/data/scratch.h"
 

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "engine/base/fields.h"
+#include "engine/base/json/fields.h"
 #include "tests/engine/data/scratch.h"
 
 namespace troupe::engine::data {
@@ -122,7 +122,7 @@ TEST(Loader, IdsAreStableAndNeverTwice) {
   }
 }
 
-TEST(Loader, ResumedAnywhereGoesOnAsIfUndisturbed) {
+TEST(Loader, ResumedAnywhereContinuesAsIfUndisturbed) {
   for (const bool shuffle : {false, true}) {
     const LoaderOptions options{.batch_size = 3, .shuffle = shuffle, .seed = 11};
     Loader<SftExample> whole(numbered(7), options);

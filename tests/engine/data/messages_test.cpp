@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "engine/base/fields.h"
+#include "engine/base/json/fields.h"
 #include "engine/data/layouts/sample.h"
 #include "tests/engine/data/scratch.h"
 
@@ -136,7 +136,7 @@ TEST(KtoRows, HaveALabelInEveryLayout) {
     EXPECT_EQ(sample_text(row, {.purpose = Purpose::unpaired}), expected) << row;
 }
 
-TEST(StepRows, AreJudgedByLabelsByTheFirstMistakeOrByTheWrongSteps) {
+TEST(StepRows, AreLabelledByLabelsByTheFirstMistakeOrByTheWrongSteps) {
   for (
       const auto& [row, expected] : std::vector<MessagesCase>{
           {R"({"prompt":"p","completions":["a","b"],"labels":[true,0]})", "steps \"p\" | null 1 0"},

@@ -81,7 +81,7 @@ TEST(Mix, AnEpochHasAsManyDrawsAsThereAreRows) {
   EXPECT_EQ(first_ids(loader, 99).size(), 20u);
 }
 
-TEST(Mix, ResumedAnywhereGoesOnAsIfUndisturbed) {
+TEST(Mix, ResumedAnywhereContinuesAsIfUndisturbed) {
   const std::vector<SourceInfo> parts = {
       {.size = 4, .weight = 2, .epochs = 3}, {.size = 6, .weight = 1}, {.size = 3, .weight = 0.3}};
   const LoaderOptions options{.batch_size = 3, .seed = 11};

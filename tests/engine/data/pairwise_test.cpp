@@ -3,7 +3,7 @@
 // their common beginning) where it has a rule.
 #include <gmock/gmock.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/layouts/sample.h"
 
 namespace troupe::engine::data {

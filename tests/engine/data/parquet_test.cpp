@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "engine/base/file.h"
+#include "engine/base/files/file.h"
 #include "engine/data/readers/row_reader.h"
 #include "tests/engine/data/scratch.h"
 

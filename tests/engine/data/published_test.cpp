@@ -164,7 +164,7 @@ std::vector<std::int32_t> labelled_ids(const StepExample& example) {
   return out;
 }
 
-TEST(PublishedData, StepsAreJudgedAsTheirPublishersSay) {
+TEST(PublishedData, StepsAreLabelledAsTheirPublishersSay) {
   const Shepherd encoder;
   const auto steps = [&](const std::string& file, std::map<std::string, std::string> columns,
                          bool placeholders) {

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <set>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/data/layouts/encode.h"
 #include "engine/data/layouts/shown.h"
 #include "engine/data/layouts/steps.h"

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/loader/loader.h"
 #include "tests/engine/data/scratch.h"
 

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/layouts/encode.h"
 #include "engine/tokenizer/chat_template.h"
 #include "tests/engine/data/byte_encoder.h"

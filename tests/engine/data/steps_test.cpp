@@ -39,7 +39,7 @@ std::string refusal(const std::string& rows, StepOptions steps = {}) {
   return data ? "" : data.error().what;
 }
 
-TEST(Steps, AreJudgedAtTheLastTokenOfTheirSeparators) {
+TEST(Steps, AreScoredAtTheLastTokenOfTheirSeparators) {
   Scratch scratch;
   const auto path = scratch.write(
       "rows.jsonl", R"({"prompt":"q","completions":["one","tw"],"labels":[true,false]})");
@@ -53,7 +53,7 @@ TEST(Steps, AreJudgedAtTheLastTokenOfTheirSeparators) {
   EXPECT_THAT(labelled_tokens(wide.examples[0]), ElementsAre("7:1", "12:0"));
 }
 
-TEST(Steps, OfWhichOnlyTheLastIsJudgedOnRequest) {
+TEST(Steps, OfWhichOnlyTheLastIsScoredOnRequest) {
   Scratch scratch;
   const auto path =
       scratch.write("rows.jsonl", R"({"prompt":"q","completions":["a","b","c"],"labels":[1,1,0]})");
@@ -107,7 +107,7 @@ TEST(Steps, MalformedRowsAreNamedWithFileLineKeyExpectedAndFound) {
       AllOf(HasSubstr("prompt, completions or steps, with labels"), HasSubstr("input, value")));
 }
 
-TEST(Steps, AreJudgedAtTheirPlaceholders) {
+TEST(Steps, AreScoredAtTheirPlaceholders) {
   Scratch scratch;
   const auto path = scratch.write("rows.jsonl", R"({"input":"1+1 k so 3 k.","value":["+","-"]})");
   const auto data =
@@ -132,7 +132,7 @@ TEST(Steps, WithPlaceholdersThatDoNotFitAreRefused) {
               HasSubstr("expected text under \"input\", found array"));
 }
 
-TEST(Steps, TokensOfThePlaceholderDialectAreSingleTokens) {
+TEST(Steps, TokensOfThePlaceholderFormAreSingleTokens) {
   const ByteEncoder encoder;
   EXPECT_EQ(value_or_throw(find_step_tokens("k", {"+", "ab"}, encoder)).reward_ids,
             (std::vector<std::int32_t>{'+', ByteEncoder::ab}));
@@ -143,7 +143,7 @@ TEST(Steps, TokensOfThePlaceholderDialectAreSingleTokens) {
   EXPECT_THAT(find_step_tokens("k", {"+"}, encoder).error().what, HasSubstr("two or more"));
 }
 
-TEST(Steps, RowsOfTheOtherDialectStopTheRunWithTheKeyToChange) {
+TEST(Steps, RowsOfTheOtherFormStopTheRunWithTheKeyToChange) {
   EXPECT_THAT(
       refusal("{\"prompt\":\"q\",\"completions\":[\"a\"],\"labels\":[1]}", plus_and_minus()),
       HasSubstr("prm.kind: token_class"));
@@ -160,7 +160,7 @@ TEST(Steps, ALayoutOfAnotherAlgorithmIsRefused) {
   EXPECT_FALSE(load<SftExample>(options, ByteEncoder()));
 }
 
-TEST(Steps, ABatchTrainsOnTheJudgedTokensAlone) {
+TEST(Steps, ABatchTrainsOnTheScoredTokensAlone) {
   StepExample first{{1, 2, 3}, {-1, 1, 0}}, second{{4, 5}, {-1, 1}};
   const Experience b = to_experience(Batch<StepExample>{{&first, &second}, {7, 8}});
   EXPECT_THAT(b.mask, ElementsAre(0, 1, 1, 0, 1));

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "engine/base/fields.h"
+#include "engine/base/json/fields.h"
 #include "engine/data/loader/loader.h"
 #include "tests/engine/data/scratch.h"
 

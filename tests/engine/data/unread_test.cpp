@@ -1,7 +1,7 @@
 // Members of rows that other tools read: each is used, refused by name, or listed as unread.
 #include <gmock/gmock.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/data/layouts/sample.h"
 
 namespace troupe::engine::data {

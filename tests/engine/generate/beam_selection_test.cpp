@@ -101,14 +101,14 @@ TEST(BeamSelection, ABannedBeamIsDrawnLast) {
   }
 }
 
-TEST(BeamSelection, LooksAtEnoughThatSomeGoOnWhenTheBestAllEnd) {
+TEST(BeamSelection, KeepsEnoughThatSomeGoOnWhenTheBestAllEnd) {
   const BeamSelection three({.count = 3}, 10);
   EXPECT_EQ(three.wanted(0), 6U);
   EXPECT_EQ(three.wanted(1), 6U);
   EXPECT_EQ(three.wanted(4), 15U);
 }
 
-TEST(BeamSelection, WhatEndedGoesOnOnlyWhereThereAreTooFewOthers) {
+TEST(BeamSelection, WhatEndedContinuesOnlyWhereThereAreTooFewOthers) {
   const BeamSelection two({.count = 2}, 10);
   const std::vector<Continuation> best = {
       {0, 7, -1, true}, {0, 5, -2, false}, {1, 6, -3, true}, {1, 4, -4, false}};

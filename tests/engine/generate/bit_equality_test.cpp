@@ -14,6 +14,7 @@
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/ops/temperature.h"
 #include "tests/engine/generate/tiny_model.h"
+#include "tests/support/generate_all.h"
 #include "tests/support/grid_decoder.h"
 
 namespace troupe::engine::generate {
@@ -93,8 +94,8 @@ void expect_as_full_forward(models::Decoder& model, const Request& request, cons
   for (std::size_t i = 0; i < got.ids.size(); ++i) {
     const std::span<const float> row(host.data() + (prompt + i - 1) * width, width);
     const std::span<const std::int32_t> before(all.data(), prompt + i);
-    EXPECT_EQ(got.ids[i],
-              sample_token(row, {request.params, before, prompt, {}}, request.sample_id));
+    const ProcessorContext context{request.params, before, prompt, {}};
+    EXPECT_EQ(got.ids[i], sample_token(row, context, sampling_row(context, request.sample_id)));
     if (got.top.empty()) continue;
     const auto chosen = std::ranges::find(got.top[i], got.ids[i], &Alternative::id);
     ASSERT_NE(chosen, got.top[i].end());
@@ -157,17 +158,42 @@ TEST_P(BitEquality, HoldsForWhatTheOtherFamiliesHave) {
   }
 }
 
+// In f32 and, with packed weights, in bf16.
+TEST_P(BitEquality, HoldsForMixturesOfExperts) {
+  using ops::Renormalize, ops::RouterScore;
+  for (const ops::Router& router :
+       {ops::Router{.experts = 4, .chosen = 2},
+        {.experts = 6,
+        .chosen = 3,
+        .score = RouterScore::sigmoid,
+        .groups = 3,
+        .kept_groups = 2,
+        .renormalize = Renormalize::sum},
+        {.experts = 4, .chosen = 2, .score = RouterScore::sparse_mixer, .jitter = 0.01}}) {
+    models::DecoderSpec spec = test::tiny_spec();
+    spec.experts = models::ExpertsSpec{.router = router,
+                                       .choice_bias = router.groups > 1,
+                                       .inner = 12,
+                                       .shared_inner = 20,
+                                       .shared_gate = router.experts == 4,
+                                       .sparse = {false, true}};
+    const auto model = test::tiny_model(*device_, 1, std::move(spec));
+    for (unsigned seed = 0; seed < 4; ++seed) run_against_full_forward(*model, seed);
+    ASSERT_FALSE(HasFailure()) << router.experts;
+  }
+}
+
 TEST_P(BitEquality, SeedAndSampleDecideTheTokensWhateverTheBatch) {
   std::mt19937 random(9);
   const std::vector<Request> requests = random_requests(random, 8, 37);
   Generator together = value_or_throw(
       Generator::create(*model_, {.pages = 12, .max_sequences = 8, .tokens_per_step = 20}));
-  const std::vector<Generation> crowd = value_or_throw(together.generate_all(requests));
+  const std::vector<Generation> crowd = value_or_throw(test::generate_all(together, requests));
   EXPECT_GT(together.stats().preemptions, 0);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     Generator alone =
         value_or_throw(Generator::create(*model_, {.page_size = 4, .max_sequences = 1}));
-    const Generation one = value_or_throw(alone.generate_all({requests[i]})).at(0);
+    const Generation one = value_or_throw(test::generate_all(alone, {requests[i]})).at(0);
     EXPECT_EQ(crowd[i].id, requests[i].id) << "results stand in the order of the requests";
     EXPECT_EQ(one.ids, crowd[i].ids);
     EXPECT_TRUE(same_bits(one.logp, crowd[i].logp));
@@ -183,7 +209,7 @@ TEST(Threads, DoNotChangeWhatIsGenerated) {
     std::mt19937 random(4);
     Generator generator = value_or_throw(
         Generator::create(*model, {.pages = 20, .max_sequences = 6, .tokens_per_step = 30}));
-    runs.push_back(value_or_throw(generator.generate_all(random_requests(random, 12, 37))));
+    runs.push_back(value_or_throw(test::generate_all(generator, random_requests(random, 12, 37))));
   }
   for (std::size_t i = 0; i < runs[0].size(); ++i) {
     EXPECT_EQ(runs[0][i].ids, runs[1][i].ids);

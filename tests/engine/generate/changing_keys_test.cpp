@@ -6,6 +6,7 @@
 #include "engine/generate/generator.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/generate/tiny_model.h"
+#include "tests/support/generate_all.h"
 
 namespace troupe::engine::generate {
 namespace {
@@ -43,7 +44,7 @@ TEST_P(ChangingKeys, EveryTokenHasTheBitsOfAForwardPassOverItsPrefix) {
   const auto wanted = requests();
   auto generator = value_or_throw(Generator::create(
       *model, {.page_size = 4, .pages = 24, .max_sequences = 4, .tokens_per_step = 8}));
-  const auto done = value_or_throw(generator.generate_all(wanted));
+  const auto done = value_or_throw(test::generate_all(generator, wanted));
   for (std::size_t i = 0; i < done.size(); ++i) {
     std::vector<std::int32_t> known = wanted[i].prompt;
     for (std::size_t t = 0; t < done[i].ids.size(); ++t) {
@@ -51,7 +52,7 @@ TEST_P(ChangingKeys, EveryTokenHasTheBitsOfAForwardPassOverItsPrefix) {
       const Tensor hidden = test::full_forward(*model, known);
       const std::vector<std::int32_t> target{done[i].ids[t]};
       const auto last = hidden.rows(hidden.shape()[0] - 1, hidden.shape()[0]);
-      const auto scores = model->head().forward(last, target, 1, ops::Precision::f32, false);
+      const auto scores = model->head().forward(last, {target}, false);
       EXPECT_EQ(ops::to_host(*device, scores.logp)[0], done[i].logp[t])
           << "request " << i << ", token " << t;
       known.push_back(done[i].ids[t]);

@@ -5,6 +5,7 @@
 #include "engine/generate/generator.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/tokenizer/tokenizer.h"
+#include "tests/support/generate_all.h"
 
 namespace troupe::engine::generate {
 namespace {
@@ -47,7 +48,7 @@ TEST_P(ExpectedText, GreedyTextIsEqualLetterForLetter) {
     other.prompt = {1, 5, 9, 14};
     other.params.max_new_tokens = 50;
     Generator generator = value_or_throw(Generator::create(*model, {.tokens_per_step = 70}));
-    const Generation got = value_or_throw(generator.generate_all({story, other})).at(0);
+    const Generation got = value_or_throw(test::generate_all(generator, {story, other})).at(0);
     std::vector<std::int32_t> ids = story.prompt;
     ids.insert(ids.end(), got.ids.begin(), got.ids.end());
     EXPECT_EQ(ids, expected);

@@ -10,7 +10,7 @@
 #include <limits>
 #include <numbers>
 
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 #include "engine/generate/sampler.h"
 #include "engine/generate/simd_softmax.h"
 

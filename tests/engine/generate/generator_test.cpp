@@ -5,9 +5,10 @@
 
 #include <limits>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/generate/tiny_model.h"
+#include "tests/support/generate_all.h"
 
 namespace troupe::engine::generate {
 namespace {
@@ -36,7 +37,7 @@ class GeneratorTest : public testing::Test {
   }
   Generation one(const Request& r, GeneratorConfig config = {}) {
     Generator generator = make(std::move(config));
-    return value_or_throw(generator.generate_all({r})).at(0);
+    return value_or_throw(test::generate_all(generator, {r})).at(0);
   }
 
   std::unique_ptr<ops::Device> device_ = ops::make_reference_device();
@@ -116,7 +117,7 @@ TEST_F(GeneratorTest, SamplesOfOnePromptShareItsPages) {
   Generator generator = make({.page_size = 2, .max_sequences = 4});
   std::vector<Request> requests;
   for (std::uint64_t i = 0; i < 4; ++i) requests.push_back(request(i));
-  value_or_throw(generator.generate_all(requests));
+  value_or_throw(test::generate_all(generator, requests));
   EXPECT_EQ(generator.stats().shared_pages, 3 * 2);
   EXPECT_EQ(generator.stats().rows, 5 + 3 + 4 * 7)
       << "the prompt once, its last token for each of the others, then decoding";
@@ -135,7 +136,7 @@ TEST_F(GeneratorTest, CancelReturnsWhatThereIs) {
   EXPECT_EQ(finished[0].id, 2U);
   EXPECT_EQ(finished[0].finish, FinishReason::cancelled);
   while (!generator.idle()) generator.step();
-  EXPECT_EQ(generator.unfinished(), 0U);
+  EXPECT_EQ(generator.free_pages(), generator.pages());
 }
 
 TEST_F(GeneratorTest, EachTokenIsReportedAndTheListenerMayCancel) {
@@ -147,7 +148,7 @@ TEST_F(GeneratorTest, EachTokenIsReportedAndTheListenerMayCancel) {
     if (heard.size() == 3) self->cancel(event.id);
   }});
   self = &generator;
-  const Generation g = value_or_throw(generator.generate_all({request(1)})).at(0);
+  const Generation g = value_or_throw(test::generate_all(generator, {request(1)})).at(0);
   EXPECT_EQ(g.ids, heard);
   EXPECT_EQ(g.finish, FinishReason::cancelled);
   EXPECT_EQ(heard.size(), 3U);
@@ -193,7 +194,7 @@ TEST_F(GeneratorTest, ALogitThatIsNotFiniteIsAFailureThatNamesTheRequest) {
   EXPECT_EQ(done[0].ids, one(request(41)).ids) << "the step can be taken again";
 }
 
-TEST_F(GeneratorTest, RefusalsSayWhatIsWrong) {
+TEST_F(GeneratorTest, RefusalsStateWhatIsWrong) {
   Generator generator = make({.page_size = 4, .pages = 4});
   const auto refusal = [&](const std::function<void(Request&)>& change) {
     Request r = request(1);
@@ -223,9 +224,9 @@ TEST_F(GeneratorTest, GenerateAllLeavesNothingBehindWhenItRefuses) {
   Generator generator = make();
   Request bad = request(2);
   bad.prompt.clear();
-  EXPECT_FALSE(generator.generate_all({request(1), bad}));
+  EXPECT_FALSE(test::generate_all(generator, {request(1), bad}));
   EXPECT_TRUE(generator.idle());
-  EXPECT_TRUE(generator.generate_all({request(1), request(2)}));
+  EXPECT_TRUE(test::generate_all(generator, {request(1), request(2)}));
 }
 
 TEST_F(GeneratorTest, SizesThatCannotWorkAreRefused) {

@@ -8,6 +8,7 @@
 #include "engine/generate/generator.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/generate/tiny_model.h"
+#include "tests/support/generate_all.h"
 
 namespace troupe::engine::generate {
 namespace {
@@ -37,7 +38,7 @@ std::vector<float> packed_logp(models::Decoder& model, const std::vector<std::in
   targets.push_back(-1);
   const auto count = static_cast<std::int64_t>(tokens.size());
   Tensor logp = device.empty({count}), lse = device.empty({count});
-  device.token_logprob(logits, targets, 1, logp, lse);
+  device.token_logprob(logits, device.indices(targets), 1, logp, lse);
   std::vector<float> out = ops::to_host(device, logp);
   out.insert(out.begin(), 0.0F);
   out.pop_back();
@@ -63,7 +64,7 @@ TEST_P(Int8Generation, HasTheBitsOfAFullPassWhateverTheBatch) {
   for (const int count : {1, 3, 40}) {
     Generator from = generator(WeightFormat::int8);
     const auto asked = greedy_requests(count);
-    const auto drawn = value_or_throw(from.generate_all(asked));
+    const auto drawn = value_or_throw(test::generate_all(from, asked));
     for (std::size_t i = 0; i < drawn.size(); ++i) {
       std::vector<std::int32_t> all = asked[i].prompt;
       all.insert(all.end(), drawn[i].ids.begin(), drawn[i].ids.end());
@@ -78,7 +79,7 @@ TEST_P(Int8Generation, IsNearTheWeightsAsTheyAreAndNotTheSame) {
   const auto asked = greedy_requests(20);
   Generator from = generator(WeightFormat::int8);
   double difference = 0, tokens = 0;
-  for (const auto& g : value_or_throw(from.generate_all(asked))) {
+  for (const auto& g : value_or_throw(test::generate_all(from, asked))) {
     std::vector<std::int32_t> all = asked[static_cast<std::size_t>(g.id)].prompt;
     all.insert(all.end(), g.ids.begin(), g.ids.end());
     const auto exact = test::trainer_logp(*model_, all, 1, GetParam());
@@ -96,7 +97,7 @@ TEST_P(Int8Generation, FollowsTheWeightsAndLeavesThemWhenItEnds) {
   const auto before = test::trainer_logp(*model_, {1, 2, 3, 4}, 1, GetParam());
   {
     Generator from = generator(WeightFormat::int8);
-    const auto first = value_or_throw(from.generate_all(asked));
+    const auto first = value_or_throw(test::generate_all(from, asked));
     auto other = test::tiny_model(*device_, 2);
     Tensor own = model_->parameters().values();
     const auto kept = ops::to_host(*device_, own);
@@ -104,11 +105,11 @@ TEST_P(Int8Generation, FollowsTheWeightsAndLeavesThemWhenItEnds) {
     from.weights_changed(1);
     Generator theirs = value_or_throw(
         Generator::create(*other, {.precision = GetParam(), .weights = WeightFormat::int8}));
-    EXPECT_EQ(value_or_throw(from.generate_all(asked))[0].logp,
-              value_or_throw(theirs.generate_all(asked))[0].logp);
+    EXPECT_EQ(value_or_throw(test::generate_all(from, asked))[0].logp,
+              value_or_throw(test::generate_all(theirs, asked))[0].logp);
     device_->upload(own, kept);
     from.weights_changed(2);
-    EXPECT_EQ(value_or_throw(from.generate_all(asked))[0].logp, first[0].logp);
+    EXPECT_EQ(value_or_throw(test::generate_all(from, asked))[0].logp, first[0].logp);
   }
   EXPECT_EQ(test::trainer_logp(*model_, {1, 2, 3, 4}, 1, GetParam()), before);
 }

@@ -10,6 +10,7 @@
 #include "engine/generate/generator.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/generate/tiny_model.h"
+#include "tests/support/generate_all.h"
 
 namespace troupe::engine::generate {
 namespace {
@@ -42,7 +43,7 @@ class ConstrainedGeneratorTest : public testing::Test {
     GeneratorConfig config;
     config.eos_ids = {end_token};
     auto generator = value_or_throw(Generator::create(*model_, config));
-    return value_or_throw(generator.generate_all(std::move(requests)));
+    return value_or_throw(test::generate_all(generator, std::move(requests)));
   }
   std::string text(const Generation& done) const {
     std::string out;

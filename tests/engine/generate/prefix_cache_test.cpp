@@ -8,11 +8,12 @@
 #include <map>
 #include <random>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "engine/generate/generator.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/generate/same_generation.h"
 #include "tests/engine/generate/tiny_model.h"
+#include "tests/support/generate_all.h"
 #include "tests/support/grid_decoder.h"
 
 namespace troupe::engine::generate {
@@ -178,7 +179,9 @@ TEST(PrefixCache, ChangesNoBitWhateverIsCachedEvictedPreemptedOrCancelled) {
 
 TEST(PrefixCache, HoldsForWhatTheOtherFamiliesHave) {
   const auto device = ops::make_reference_device();
-  for (const test::GridModel& family : test::family_models()) {
+  auto families = test::family_models();
+  families.push_back(test::mixture_model());
+  for (const test::GridModel& family : families) {
     const auto model = test::tiny_model(*device, 1, family.spec);
     std::mt19937 random(3);
     const std::vector<Request> requests = conversations(random, 12);
@@ -197,12 +200,12 @@ TEST(PrefixCache, OnlyTheRestOfAPromptIsComputed) {
   Request request;
   request.prompt.resize(60, 7);
   request.params.max_new_tokens = 1;
-  EXPECT_EQ(value_or_throw(generator.generate_all({request})).at(0).cached_tokens, 0);
+  EXPECT_EQ(value_or_throw(test::generate_all(generator, {request})).at(0).cached_tokens, 0);
   EXPECT_EQ(generator.stats().rows, 60);
-  EXPECT_EQ(value_or_throw(generator.generate_all({request})).at(0).cached_tokens, 56);
+  EXPECT_EQ(value_or_throw(test::generate_all(generator, {request})).at(0).cached_tokens, 56);
   EXPECT_EQ(generator.stats().rows, 64);
   request.prompt.resize(56);  // the last token is computed, hence its page
-  EXPECT_EQ(value_or_throw(generator.generate_all({request})).at(0).cached_tokens, 48);
+  EXPECT_EQ(value_or_throw(test::generate_all(generator, {request})).at(0).cached_tokens, 48);
   EXPECT_EQ(generator.stats().rows, 72);
   EXPECT_EQ(generator.stats().prefix_queries, 176);
   EXPECT_EQ(generator.stats().prefix_hits, 104);
@@ -218,7 +221,7 @@ TEST(PrefixCache, SaltsSeparateRequestsOneAfterAnotherAndAtOnce) {
   request.params.max_new_tokens = 1;
   const auto cached = [&](const std::string& salt) {
     request.cache_salt = salt;
-    return value_or_throw(generator.generate_all({request})).at(0).cached_tokens;
+    return value_or_throw(test::generate_all(generator, {request})).at(0).cached_tokens;
   };
   EXPECT_EQ(cached("a"), 0);
   EXPECT_EQ(cached("b"), 0);
@@ -232,7 +235,7 @@ TEST(PrefixCache, SaltsSeparateRequestsOneAfterAnotherAndAtOnce) {
     both[n].cache_salt = n < 2 ? "x" : "y";
   }
   const std::int64_t rows = generator.stats().rows;
-  value_or_throw(generator.generate_all(both));
+  value_or_throw(test::generate_all(generator, both));
   EXPECT_GE(generator.stats().rows - rows, 2 * 60) << "one prompt for each salt";
   EXPECT_LT(generator.stats().rows - rows, 3 * 60);
 }
@@ -250,7 +253,7 @@ TEST(PrefixCache, RequestsOfOneStepShareTheirBeginning) {
     requests[i].params.max_new_tokens = 1;
   }
   const auto expected = test::generated_alone(*model, requests, {});
-  for (const Generation& found : value_or_throw(generator.generate_all(requests)))
+  for (const Generation& found : value_or_throw(test::generate_all(generator, requests)))
     test::expect_same_bits(found, expected.at(found.id));
   EXPECT_EQ(generator.stats().rows, 64 + 4);
   EXPECT_EQ(generator.stats().steps, 1);

@@ -13,6 +13,7 @@
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/generate/same_generation.h"
 #include "tests/engine/generate/tiny_model.h"
+#include "tests/support/generate_all.h"
 #include "tests/support/grid_decoder.h"
 
 namespace troupe::engine::generate {
@@ -171,7 +172,9 @@ TEST(PromptLookup, ChangesNoBitWhateverTheSettings) {
 
 TEST(PromptLookup, HoldsForWhatTheOtherFamiliesHave) {
   const auto device = ops::make_reference_device();
-  for (const test::GridModel& family : test::family_models()) {
+  auto families = test::family_models();
+  families.push_back(test::mixture_model());
+  for (const test::GridModel& family : families) {
     const auto model = test::tiny_model(*device, 1, family.spec);
     const GeneratorStats stats = run_with_drafts(*model, lookup_config(5), 5);
     ASSERT_FALSE(testing::Test::HasFailure()) << family.title;
@@ -190,7 +193,7 @@ TEST(PromptLookup, RepetitionNeedsFewSteps) {
   std::int64_t steps[2] = {0, 0};
   for (const int lookup : {0, 8}) {
     auto generator = value_or_throw(Generator::create(*model, {.lookup = lookup}));
-    value_or_throw(generator.generate_all({request}));
+    value_or_throw(test::generate_all(generator, {request}));
     EXPECT_EQ(generator.stats().sampled, 80);
     EXPECT_EQ(generator.stats().steps + generator.stats().accepted, 80);
     steps[lookup > 0] = generator.stats().steps;
@@ -213,7 +216,7 @@ TEST(PromptLookup, ACallbackMayCancelInTheMiddleOfADraft) {
   request.params.greedy = true;
   request.params.max_new_tokens = 80;
   use_few_tokens(request.params, 1);
-  const Generation done = value_or_throw(generator.generate_all({request})).at(0);
+  const Generation done = value_or_throw(test::generate_all(generator, {request})).at(0);
   EXPECT_EQ(done.finish, FinishReason::cancelled);
   EXPECT_EQ(done.ids.size(), 71U);
   EXPECT_EQ(generator.free_pages(), generator.pages());
@@ -242,7 +245,7 @@ TEST(DraftModel, OfTheSameWeightsIsAlwaysRight) {
     requests[i].params.temperature = 1;
   }
   const auto expected = test::generated_alone(*model, requests, {});
-  for (const Generation& found : value_or_throw(generator.generate_all(requests)))
+  for (const Generation& found : value_or_throw(test::generate_all(generator, requests)))
     test::expect_same_bits(found, expected.at(found.id));
   EXPECT_EQ(generator.stats().drafted, generator.stats().accepted);
   EXPECT_EQ(generator.stats().accepted, 6 * 40 * 4 / 5);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/generate/generator.h"
+#include "tests/support/generate_all.h"
 
 namespace troupe::test {
 
@@ -39,7 +40,7 @@ inline std::map<std::uint64_t, engine::generate::Generation> generated_alone(
                                                                    .weights = config.weights,
                                                                    .eos_ids = config.eos_ids,
                                                                    .decode = config.decode}));
-    out[each.id] = value_or_throw(generator.generate_all({each})).at(0);
+    out[each.id] = value_or_throw(test::generate_all(generator, {each})).at(0);
   }
   return out;
 }

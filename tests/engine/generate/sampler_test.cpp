@@ -7,8 +7,8 @@
 #include <functional>
 #include <random>
 
-#include "engine/base/check.h"
-#include "engine/base/random.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/random/random.h"
 
 namespace troupe::engine::generate {
 namespace {
@@ -212,8 +212,9 @@ TEST(Sample, FrequenciesFollowProbabilities) {
   const std::vector<float> logits = {std::log(0.5F), std::log(0.2F), std::log(0.3F)};
   const std::vector<std::int32_t> tokens = {0};
   std::vector<int> counts(3);
+  const ProcessorContext context{params, tokens, 1, {}};
   for (std::uint64_t sample = 0; sample < 20000; ++sample)
-    ++counts[sample_token(logits, {params, tokens, 1, {}}, sample)];
+    ++counts[sample_token(logits, context, sampling_row(context, sample))];
   // Four standard deviations of a binomial count are below 290.
   EXPECT_NEAR(counts[0], 10000, 290);
   EXPECT_NEAR(counts[1], 4000, 290);
@@ -227,7 +228,8 @@ TEST(Sample, SeedSampleAndPositionDecide) {
   const auto token = [&](std::uint64_t seed, std::uint64_t sample,
                          const std::vector<std::int32_t>& tokens) {
     params.seed = seed;
-    return sample_token(logits, {params, tokens, 1, {}}, sample);
+    const ProcessorContext context{params, tokens, 1, {}};
+    return sample_token(logits, context, sampling_row(context, sample));
   };
   EXPECT_EQ(token(1, 2, one), token(1, 2, one));
   EXPECT_EQ(token(1, 2, one), static_cast<std::int32_t>(1000 * uniform(1, 2, 1)));

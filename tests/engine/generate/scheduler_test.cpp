@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 
 namespace troupe::engine::generate {
 namespace {
@@ -45,8 +45,8 @@ class Simulation {
 
   /// One step: copies, writes, and a check that every row sees its own text; then a new token for
   /// each that samples.
-  Plan step() {
-    Plan plan = scheduler_.plan();
+  ScheduledStep step() {
+    ScheduledStep plan = scheduler_.plan();
     for (const PageCopy& copy : plan.copies) {
       for (int i = 0; i < config_.page_size; ++i)
         slots_[copy.to * config_.page_size + i] = slots_[copy.from * config_.page_size + i];
@@ -83,7 +83,7 @@ class Simulation {
 
   /// A step that fails after it has written anything to its rows.
   void fail_step() {
-    const Plan plan = scheduler_.plan();
+    const ScheduledStep plan = scheduler_.plan();
     for (const Work& work : plan.work)
       for (std::int32_t i = work.first; i < work.first + work.count; ++i)
         slots_[slot(work, i)] = Text{};
@@ -139,7 +139,7 @@ class Simulation {
 TEST(Scheduler, APromptIsTakenInChunks) {
   Simulation s({.page_size = 4, .pages = 10, .max_sequences = 2, .tokens_per_step = 5});
   s.add(12, 2, 1);
-  const Plan one = s.step(), two = s.step(), three = s.step(), four = s.step();
+  const ScheduledStep one = s.step(), two = s.step(), three = s.step(), four = s.step();
   EXPECT_EQ(one.work.at(0).count, 5);
   EXPECT_FALSE(one.work.at(0).samples);
   EXPECT_EQ(two.work.at(0).first, 5);
@@ -154,7 +154,7 @@ TEST(Scheduler, RunningSequencesDecodeWhileAPromptIsComputed) {
   s.add(3, 9, 1);
   s.step();
   s.add(20, 2, 2);
-  const Plan plan = s.step();
+  const ScheduledStep plan = s.step();
   ASSERT_EQ(plan.work.size(), 2U);
   EXPECT_EQ(plan.work[0].sequence, 1U);
   EXPECT_EQ(plan.work[0].count, 1);
@@ -165,10 +165,10 @@ TEST(Scheduler, RunningSequencesDecodeWhileAPromptIsComputed) {
 TEST(Scheduler, SamplesOfOnePromptComputeItOnce) {
   Simulation s({.page_size = 4, .pages = 64, .max_sequences = 8, .tokens_per_step = 64});
   for (int i = 0; i < 4; ++i) s.add(10, 3, 7);
-  const Plan first = s.step();
+  const ScheduledStep first = s.step();
   ASSERT_EQ(first.work.size(), 1U) << "the others wait for the prompt";
   EXPECT_EQ(first.rows, 10);
-  const Plan second = s.step();
+  const ScheduledStep second = s.step();
   EXPECT_EQ(second.rows, 4) << "one row each: the prompt's last token for those that join";
   EXPECT_EQ(second.shared_pages, 3 * 2);
   EXPECT_EQ(second.copies.size(), 3U) << "the page that the prompt ends in is copied for each";
@@ -183,7 +183,7 @@ TEST(Scheduler, WhoWaitsForAPromptKeepsItsPlace) {
   s.add(8, 3, 1);
   s.add(8, 3, 2);
   EXPECT_EQ(s.step().work.size(), 1U);
-  const Plan plan = s.step();
+  const ScheduledStep plan = s.step();
   ASSERT_EQ(plan.work.size(), 2U);
   EXPECT_EQ(plan.work[1].sequence, 2U);
   s.run();
@@ -239,7 +239,7 @@ TEST(Scheduler, ScoredRowsOfAllPromptsInAStepAreBounded) {
   s.add(6, 2, 1, true);
   s.add(5, 2, 2, true);
   s.add(20, 2, 3);
-  const Plan one = s.step(), two = s.step();
+  const ScheduledStep one = s.step(), two = s.step();
   ASSERT_EQ(one.work.size(), 2U) << "the second one waits";
   EXPECT_EQ(one.work[0].count, 3);
   EXPECT_EQ(one.work[1].count, 20) << "not scored";
@@ -284,7 +284,7 @@ TEST(Scheduler, EveryRowSeesItsOwnTextInRandomRuns) {
       if (added > 0 && below(30) == 0) s.cancel(1 + random() % added);
       if (below(40) == 0) s.scheduler().drop_cache();
       while (s.scheduler().size() > 0 && below(10) == 0) s.fail_step();
-      const Plan plan = s.step();
+      const ScheduledStep plan = s.step();
       preemptions += std::ssize(plan.preempted);
       copies += std::ssize(plan.copies);
       shared += plan.shared_pages;

@@ -61,7 +61,7 @@ TEST(StopStrings, MayHaveTokensWithoutTextInside) {
   EXPECT_EQ(find_stop(ids, {"a the"}, decode).text, std::string(100, 'b'));
 }
 
-TEST(StopStrings, LookingAtTheTailFindsWhatLookingAtTheWholeFinds) {
+TEST(StopStrings, SearchingTheTailFindsWhatSearchingTheWholeFinds) {
   std::mt19937 random(5);
   // The oracle decodes the whole text for each token, which is slow with a sanitizer.
   const int rounds = test::sanitized ? 30 : 300;

@@ -49,24 +49,31 @@ inline Tensor full_forward(models::Decoder& model, const std::vector<std::int32_
   layout.offsets = {0, static_cast<std::int32_t>(tokens.size())};
   for (std::size_t i = 0; i < tokens.size(); ++i)
     layout.positions.push_back(static_cast<std::int32_t>(i));
-  nn::ForwardContext pass{model.device(), layout, precision};
+  const ops::PreparedLayout prepared = model.device().prepare(std::move(layout));
+  nn::ForwardContext pass{model.device(), prepared, precision};
   pass.packed = packed;
   nn::Saved nothing = nn::Saved::nothing();
   return model.forward(tokens, pass, nothing);
 }
 
 /// Log-probabilities as the trainer computes them: logp[t] of tokens[t], by the fused head; logp[0]
-/// is 0.
+/// is 0. `masks`: of all tokens, or nullptr.
 inline std::vector<float> trainer_logp(models::Decoder& model,
                                        const std::vector<std::int32_t>& tokens,
                                        float inverse_temperature,
-                                       ops::Precision precision = ops::Precision::f32) {
+                                       ops::Precision precision = ops::Precision::f32,
+                                       const IdSets* masks = nullptr) {
   const Tensor hidden = full_forward(model, tokens, precision);
   std::vector<std::int32_t> targets(tokens.begin() + 1, tokens.end());
   targets.push_back(-1);
+  IdSets next;  // of each row's target
+  if (masks != nullptr) {
+    next.append(*masks, 1, tokens.size());
+    next.append_whole(1);
+  }
   std::vector<float> values = ops::to_host(
       model.device(),
-      model.head().forward(hidden, targets, inverse_temperature, precision, false).logp);
+      model.head().forward(hidden, {targets, inverse_temperature, precision, &next}, false).logp);
   values.insert(values.begin(), 0.0F);
   values.pop_back();
   return values;

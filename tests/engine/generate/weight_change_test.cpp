@@ -5,6 +5,7 @@
 #include "engine/generate/generator.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/generate/tiny_model.h"
+#include "tests/support/generate_all.h"
 
 namespace troupe::engine::generate::weight_change_test {
 namespace {
@@ -79,7 +80,7 @@ TEST_F(WeightChangeTest, WithARecomputedCacheEveryTokenHasTheBitsOfItsVersion) {
 }
 
 TEST_F(WeightChangeTest, AKeptCacheIsNotComputedAgain) {
-  const auto whole = value_or_throw(make().generate_all({request(1)}));
+  const auto whole = value_or_throw(test::generate_all(make(), {request(1)}));
   Generator generator = make();
   ASSERT_TRUE(generator.submit(request(1)));
   for (int i = 0; i < 3; ++i) generator.step();
@@ -128,7 +129,7 @@ TEST_F(WeightChangeTest, AKeptCacheIsNotSharedWithSamplesOfTheNewWeights) {
 
 TEST_F(WeightChangeTest, ARestartedSampleIsThatOfTheNewWeightsAndRestartsOnce) {
   load(*second_);
-  const auto fresh = value_or_throw(make().generate_all({request(1, 10), request(2, 10)}));
+  const auto fresh = value_or_throw(test::generate_all(make(), {request(1, 10), request(2, 10)}));
   load(*first_);
   Generator generator = make();
   ASSERT_TRUE(generator.submit(request(1, 10)));
@@ -162,19 +163,15 @@ TEST_F(WeightChangeTest, ARequestWithoutATokenIsNotInterrupted) {
   EXPECT_EQ(done[1].interruptions, 0U);
 }
 
-TEST_F(WeightChangeTest, RequestsAreSubmittedTogetherOrNotAtAll) {
+TEST_F(WeightChangeTest, DiscardedRequestsReturnNothing) {
   Generator generator = make();
-  ASSERT_TRUE(generator.submit(request(7)));
-  ASSERT_TRUE(generator.cancel(7));
-  EXPECT_FALSE(generator.submit_all({request(1), request(2), request(1)}));
-  EXPECT_EQ(generator.unfinished(), 0U);
-  const auto cancelled = finish(generator);
-  ASSERT_EQ(cancelled.size(), 1U) << "only what was pending before";
-  EXPECT_EQ(cancelled[0].id, 7U);
-  ASSERT_TRUE(generator.submit_all({request(1), request(2)}));
+  ASSERT_TRUE(test::submit_all(generator, {request(1), request(2), request(7)}));
   generator.step();
+  ASSERT_TRUE(generator.cancel(7));
   generator.discard_all();
   EXPECT_TRUE(generator.idle());
+  EXPECT_TRUE(generator.step().empty());
+  EXPECT_EQ(generator.free_pages(), generator.pages());
 }
 
 }  // namespace

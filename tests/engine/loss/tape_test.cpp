@@ -8,8 +8,8 @@
 #include <functional>
 #include <limits>
 
-#include "engine/base/check.h"
-#include "engine/base/random.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/random/random.h"
 
 namespace troupe::engine::loss {
 namespace {
@@ -43,7 +43,7 @@ void expect_gradient(const Function& f, const std::vector<double>& at) {
 
 const std::vector<std::int32_t> offsets{0, 3, 3, 4, 9};  // a sequence of no token among them
 
-TEST(Tape, ArithmeticHasTheSlopesOfFiniteDifferences) {
+TEST(Tape, ArithmeticHasTheGradientsOfFiniteDifferences) {
   const auto at = numbers(9, 1, -2, 2), other = numbers(9, 2, 0.5, 3);
   expect_gradient([&](const Expr& x) { return x + other; }, at);
   expect_gradient([&](const Expr& x) { return other - x; }, at);
@@ -54,7 +54,7 @@ TEST(Tape, ArithmeticHasTheSlopesOfFiniteDifferences) {
   expect_gradient([&](const Expr& x) { return min(x, other - 1.0) + max(x, 0.3); }, at);
 }
 
-TEST(Tape, FunctionsHaveTheSlopesOfFiniteDifferences) {
+TEST(Tape, FunctionsHaveTheGradientsOfFiniteDifferences) {
   const auto at = numbers(9, 3, -2, 2), positive = numbers(9, 4, 0.2, 3),
              negative = numbers(9, 5, -4, -0.1);
   for (const auto& f :
@@ -67,7 +67,7 @@ TEST(Tape, FunctionsHaveTheSlopesOfFiniteDifferences) {
   expect_gradient(log1mexp, negative);
 }
 
-TEST(Tape, PassagesBetweenTokensSequencesAndPairsHaveTheSlopesOfFiniteDifferences) {
+TEST(Tape, PassagesBetweenTokensSequencesAndPairsHaveTheGradientsOfFiniteDifferences) {
   const auto tokens = numbers(9, 6, -2, 2), sequences = numbers(4, 7, -2, 2);
   const std::vector<float> mask{0, 1, 1, 1, 0, 1, 0, 1, 1};
   expect_gradient([&](const Expr& x) { return square(sum_by_sequence(x, offsets)); }, tokens);

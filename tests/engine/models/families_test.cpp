@@ -4,8 +4,10 @@
 
 #include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/models/families.h"
+#include "engine/models/stages.h"
+#include "tests/engine/models/family_config.h"
 
 namespace troupe::engine::models {
 namespace {
@@ -17,11 +19,7 @@ constexpr std::string_view plain_family =
   "num_attention_heads":4,"num_key_value_heads":2,"max_position_embeddings":64})";
 
 Result<DecoderSpec> read_family(std::string_view architecture, std::string_view changes = "{}") {
-  Json base = value_or_throw(parse_json(plain_family, "base"));
-  base.set("architectures", Json::Array{architecture});
-  const Json wanted = value_or_throw(parse_json(changes, "changes"));
-  for (const auto& [key, value] : wanted.object()) base.set(key, value);
-  return read_spec(base, "config.json");
+  return read_changed(plain_family, architecture, changes);
 }
 
 DecoderSpec spec_of(std::string_view architecture, std::string_view changes = "{}") {
@@ -112,14 +110,8 @@ TEST(Families, PublishedSizesGiveTheNumbersOfTheirModels) {
   EXPECT_EQ(count("AquilaModel", 100008, 4096, 11008, 32, 32, "{}"), 7295537152);
 }
 
-TEST(Families, BaichuanFilesSayWhichModelTheyAre) {
-  const auto spec = [](std::string_view more) {
-    Json config = value_or_throw(parse_json(plain_family, "base"));
-    const Json changes = value_or_throw(parse_json(more, "more"));
-    for (const auto& [key, value] : changes.object()) config.set(key, value);
-    config.set("architectures", Json::Array{"BaichuanForCausalLM"});
-    return value_or_throw(read_spec(config, "config.json"));
-  };
+TEST(Families, BaichuanFilesStateWhichModelTheyAre) {
+  const auto spec = [](std::string_view more) { return spec_of("BaichuanForCausalLM", more); };
   EXPECT_FALSE(spec("{}").alibi);
   EXPECT_FALSE(spec("{}").normalized_head);
   EXPECT_TRUE(spec(R"({"max_position_embeddings":null,"model_max_length":64})").alibi);
@@ -139,11 +131,62 @@ TEST(Families, EachHasBothScoreHeads) {
   for (const Family& family : families())
     for (const char* head : {"ForSequenceClassification", "ForTokenClassification"}) {
       const std::string name = cat(family.score_stem ? family.score_stem : family.stem, head);
-      const auto spec = spec_of(name, R"({"num_labels":3,"n_embd":16,"n_layer":2,"n_head":2,
-                            "multi_query_attention":true,"multi_query_group_num":2})");
+      std::string config = R"({"num_labels":3,"hidden_size":64,"n_embd":64,"n_layer":2,"n_head":2,
+                               "multi_query_attention":true,"multi_query_group_num":2})";
+      if (family.model_type == std::string_view("dots1"))  // has no default
+        config = R"({"num_labels":3,"n_routed_experts":4,"num_experts_per_tok":2})";
+      const auto spec = spec_of(name, config);
       EXPECT_EQ(spec.labels, 3) << name;
       EXPECT_EQ(spec.score_bias, std::string_view(head) == "ForTokenClassification") << name;
     }
+}
+
+std::vector<bool> sparse(std::string_view architecture, std::string_view changes) {
+  const DecoderSpec spec = spec_of(architecture, changes);
+  std::vector<bool> out;
+  for (std::int64_t i = 0; i < spec.layers; ++i) out.push_back(spec.has_experts(i));
+  return out;
+}
+
+TEST(Families, ExpertsAreInTheLayersThatTheFileNames) {
+  EXPECT_EQ(sparse("MixtralForCausalLM", "{}"), (std::vector{true, true, true, true}));
+  EXPECT_EQ(sparse("Qwen3MoeForCausalLM", R"({"decoder_sparse_step":2})"),
+            (std::vector{false, true, false, true}));
+  EXPECT_EQ(sparse("Qwen2MoeForCausalLM", R"({"mlp_only_layers":[0,2]})"),
+            (std::vector{false, true, false, true}));
+  EXPECT_EQ(sparse("Glm4MoeForCausalLM", R"({"first_k_dense_replace":3})"),
+            (std::vector{false, false, false, true}));
+  EXPECT_EQ(sparse("Ernie4_5_MoeForCausalLM", R"({"moe_layer_end_index":2})"),
+            (std::vector{false, true, true, false}));
+}
+
+// The sizes of published config.json files; the numbers are those of the models' cards.
+TEST(Families, MixturesHaveTheNumbersOfTheirModels) {
+  const DecoderSpec mixtral = spec_of("MixtralForCausalLM", R"({"vocab_size":32000,
+      "hidden_size":4096,"intermediate_size":14336,"num_hidden_layers":32,
+      "num_attention_heads":32,"num_key_value_heads":8})");
+  EXPECT_EQ(mixtral.parameter_count(), 46702792704);
+  EXPECT_EQ(mixtral.active_parameter_count(), 12879925248);
+  const DecoderSpec qwen = spec_of("Qwen3MoeForCausalLM", R"({"vocab_size":151936,
+      "hidden_size":2048,"intermediate_size":6144,"num_hidden_layers":48,"head_dim":128,
+      "num_attention_heads":32,"num_key_value_heads":4})");
+  EXPECT_EQ(qwen.parameter_count(), 30532122624);
+  EXPECT_EQ(qwen.active_parameter_count() / 100'000'000, 33);
+}
+
+TEST(Families, ExpertsThatDoNotFitAreRefused) {
+  EXPECT_THAT(family_problem("MixtralForCausalLM", R"({"num_experts_per_tok":9})"),
+              HasSubstr("num_experts_per_tok 9 is more than num_local_experts 8"));
+  EXPECT_THAT(family_problem("Glm4MoeForCausalLM", R"({"n_group":3})"),
+              HasSubstr("n_group 3 must divide n_routed_experts 128"));
+  EXPECT_THAT(family_problem("PhimoeForCausalLM", R"({"input_jitter_noise":0.01})"),
+              HasSubstr("\"input_jitter_noise\" other than 0"));
+  EXPECT_THAT(family_problem("Qwen3MoeForCausalLM", R"({"mlp_only_layers":[7]})"),
+              HasSubstr("\"mlp_only_layers\" must be a list of layers from 0 to 3"));
+  EXPECT_THAT(check_split(spec_of("MixtralForCausalLM"), 2).error().what,
+              HasSubstr("tensor parallelism of 2 is not possible for a mixture of experts"));
+  EXPECT_THAT(stage_layers(spec_of("MixtralForCausalLM"), 2, {}).error().what,
+              HasSubstr("pipeline parallelism of 2 is not possible for a mixture of experts"));
 }
 
 TEST(Families, WindowsAreWhereTheFamilyHasThem) {

@@ -2,8 +2,8 @@
 // all are read, and give the number of parameters that the model is published with.
 #include <gtest/gtest.h>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/models/families.h"
 
 namespace troupe::engine::models {

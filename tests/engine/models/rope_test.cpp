@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::models {
 namespace {

@@ -58,7 +58,8 @@ TEST(Storage, PacksAndUnpacksEveryFamilyWithoutLoss) {
   for (const char* name :
        {"LlamaForCausalLM", "Phi3ForCausalLM", "GlmForCausalLM", "Glm4ForCausalLM",
         "Gemma2ForCausalLM", "Olmo2ForCausalLM", "CohereForCausalLM", "Starcoder2ForCausalLM",
-        "BloomForCausalLM", "GPT2LMHeadModel", "InternLM2ForCausalLM"})
+        "BloomForCausalLM", "GPT2LMHeadModel", "InternLM2ForCausalLM", "FalconForCausalLM",
+        "GPTNeoXForCausalLM", "HunYuanDenseV1ForCausalLM"})
     for (const HeadOrder order : {HeadOrder{}, HeadOrder{6, 6, true}, HeadOrder{6, 2, true},
                                   HeadOrder{6, 4, false}, HeadOrder{6, 2, false}}) {
       auto spec = small(name);

@@ -4,7 +4,7 @@
 #include "engine/nn/embedding.h"
 #include "engine/nn/head.h"
 #include "engine/nn/layers.h"
-#include "engine/nn/mlp.h"
+#include "engine/nn/mixture.h"
 #include "engine/nn/norm.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/nn/linear_module.h"
@@ -26,7 +26,10 @@ const Machine machines[] = {{"reference", [] { return ops::make_reference_device
 
 struct Modules : ::testing::TestWithParam<Machine> {
   std::unique_ptr<ops::Device> device = GetParam().make();
-  ops::Layout layout{{0, 3, 3, 8}, {0, 1, 2, 0, 1, 2, 3, 4}};
+  ops::PreparedLayout layout = device->prepare({{0, 3, 3, 8}, {0, 1, 2, 0, 1, 2, 3, 4}});
+  /// Ids of the rows of x.
+  const std::vector<std::uint64_t> ids{0,          1ULL << 32, 2ULL << 32, 3ULL << 32,
+                                       4ULL << 32, 5ULL << 32, 6ULL << 32, 7ULL << 32};
   ForwardContext pass{*device, layout};
   Tensor x = random_tensor(*device, {8, 12}, 1);
 };
@@ -51,6 +54,52 @@ TEST_P(Modules, Mlp) {
   test::randomize(parameters, 2, 0.5);
   test::gradcheck(Mlp{{&parameters.at("g")}, {&parameters.at("u")}, {&parameters.at("d")}},
                   parameters, x, pass);
+}
+
+// Experts of every kind of router. With these weights no step of the differences changes which
+// experts are chosen, where the loss is not continuous.
+TEST_P(Modules, Mixture) {
+  using ops::Renormalize, ops::RouterScore;
+  const ops::Router routers[] = {
+      {.experts = 4, .chosen = 2},
+      {.experts = 4, .chosen = 2, .renormalize = Renormalize::sum, .scale = 1.5},
+      {.experts = 4,
+       .chosen = 2,
+       .score = RouterScore::sigmoid,
+       .groups = 2,
+       .renormalize = Renormalize::sum},
+      {.experts = 4, .chosen = 2, .renormalize = Renormalize::bounded_sum, .epsilon = 0.9},
+      {.experts = 4, .chosen = 2, .score = RouterScore::sparse_mixer, .jitter = 0.3}};
+  for (const ops::Router& router : routers) {
+    SCOPED_TRACE(&router - routers);
+    std::vector<ParameterSpec> list{
+        {"r", {4, 12}}, {"sg", {10, 12}}, {"su", {10, 12}}, {"sd", {12, 10}}, {"gate", {1, 12}}};
+    for (const char* name : {"g", "u", "d"})
+      for (int e = 0; e < 4; ++e)
+        list.push_back({name + std::to_string(e), *name == 'd' ? Shape{12, 6} : Shape{6, 12}});
+    Parameters parameters(*device, list, true);
+    test::randomize(parameters, 33, 0.5);
+    const auto projection = [&](const std::string& name) {
+      std::vector<const Parameter*> experts;
+      for (int e = 0; e < 4; ++e) experts.push_back(&parameters.at(name + std::to_string(e)));
+      return ExpertProjection(experts);
+    };
+    Mixture mixture{
+        .how = router,
+        .router = {&parameters.at("r")},
+        .gate = projection("g"),
+        .up = projection("u"),
+        .down = projection("d"),
+        .shared = Mlp{{&parameters.at("sg")}, {&parameters.at("su")}, {&parameters.at("sd")}},
+        .shared_gate = Linear{&parameters.at("gate")}};
+    test::gradcheck(mixture, parameters, x, pass);
+    mixture.shared_gate.reset();
+    mixture.shared.reset();
+    Saved saved;
+    mixture.forward(x, pass, saved);
+    mixture.backward(x, pass, saved);
+    EXPECT_TRUE(saved.empty());
+  }
 }
 
 TEST_P(Modules, NormsOfEveryKind) {
@@ -90,8 +139,8 @@ TEST_P(Modules, MlpsOfEveryActivationGatedAndPlain) {
   test::randomize(parameters, 2, 0.5);
   const Linear up{&parameters.at("u"), &parameters.at("ub")},
       down{&parameters.at("d"), &parameters.at("db")};
-  for (const auto activation :
-       {ops::Activation::silu, ops::Activation::gelu, ops::Activation::gelu_tanh}) {
+  for (const auto activation : {ops::Activation::silu, ops::Activation::gelu,
+                                ops::Activation::gelu_tanh, ops::Activation::relu2}) {
     test::gradcheck(Mlp{{&parameters.at("g")}, up, down, activation}, parameters, x, pass);
     test::gradcheck(Mlp{{}, up, down, activation}, parameters, x, pass);
   }
@@ -126,8 +175,7 @@ TEST_P(Modules, EmbeddingsWithAMultiplierPositionsAndANorm) {
 TEST_P(Modules, HiddenStatesThatAreDropped) {
   Parameters parameters(*device, {{"t", {7, 12}}, {"u", {10, 12}}, {"d", {12, 10}}}, true);
   test::randomize(parameters, 2, 0.5);
-  Dropout dropout{.hidden = 0.4, .hidden_key = 3};
-  for (std::uint64_t row = 0; row < 8; ++row) dropout.hidden_rows.push_back(row << 32);
+  const Dropout dropout{.hidden = 0.4, .hidden_key = 3, .hidden_rows = device->row_ids(ids)};
   pass.dropout = &dropout;
   const Mlp mlp{{}, {&parameters.at("u")}, {&parameters.at("d")}};
   test::gradcheck(EmbeddingModule{{&parameters.at("t")}}, parameters, x, pass);
@@ -165,7 +213,7 @@ struct HeadModule {
   Head head;
   std::vector<std::int32_t> targets{4, 0, -1, 6, 1, 2, 0, 3};
   Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
-    const TokenScores scores = head.forward(x, targets, 0.8f, pass.precision, true);
+    const TokenScores scores = head.forward(x, {targets, 0.8f, pass.precision}, true);
     saved.push(x);
     saved.push(scores.lse);
     saved.push(scores.entropy);
@@ -179,7 +227,7 @@ struct HeadModule {
     TokenScores scores;
     scores.entropy = saved.pop();
     scores.lse = saved.pop();
-    return head.backward(saved.pop(), targets, 0.8f, pass.precision, scores, dy.flat(0, 8),
+    return head.backward(saved.pop(), {targets, 0.8f, pass.precision}, scores, dy.flat(0, 8),
                          dy.flat(8, 16));
   }
 };
@@ -193,31 +241,42 @@ TEST_P(Modules, HeadsOfScaledAndCappedLogits) {
                     parameters, x, pass);
 }
 
+TEST_P(Modules, HeadsWithABias) {
+  Parameters parameters(*device, {{"w", {7, 12}}, {"b", {7}}}, true);
+  test::randomize(parameters, 2, 1);
+  for (const auto& [scale, cap] : {std::pair{1.0f, 0.0f}, {2.0f, 3.0f}}) {
+    Head head{device.get(), &parameters.at("w"), nullptr, {}, scale, cap};
+    head.bias = &parameters.at("b");
+    test::gradcheck(HeadModule{head}, parameters, x, pass);
+  }
+}
+
 TEST_P(Modules, KeptLogitsOfAHeadHaveItsBits) {
-  Parameters parameters(*device, {{"w", {7, 12}}}, false);
+  Parameters parameters(*device, {{"w", {7, 12}}, {"b", {7}}}, false);
   test::randomize(parameters, 2, 1);
   for (const auto& [scale, cap] : {std::pair{1.0f, 0.0f}, {0.25f, 0.0f}, {2.0f, 3.0f}}) {
-    const Head head{device.get(), &parameters.at("w"), nullptr, {}, scale, cap};
+    Head head{device.get(), &parameters.at("w"), nullptr, {}, scale, cap};
+    if (scale != 1) head.bias = &parameters.at("b");
     const std::vector<std::int32_t> targets{4, 0, 5, 6, 1, 2, 0, 3};
-    const TokenScores direct = head.forward(x, targets, 0.7f, pass.precision, false);
-    const TokenScores kept = head.scores(head.logits(x, pass.precision), targets, 0.7f);
+    const TokenScores direct = head.forward(x, {targets, 0.7f, pass.precision}, false);
+    const TokenScores kept =
+        head.scores(head.logits(x, pass.precision), {targets, 0.7f, pass.precision});
     EXPECT_EQ(ops::to_host(*device, direct.logp), ops::to_host(*device, kept.logp));
     EXPECT_EQ(ops::to_host(*device, direct.lse), ops::to_host(*device, kept.lse));
   }
 }
+
+using PlainAttention = Attention<PlainProjections>;
 
 // Two query heads share a key head; three sequences, one of them empty.
 struct AttentionModule : Modules {
   Parameters parameters{
       *device, {{"q", {16, 12}}, {"k", {8, 12}}, {"v", {8, 12}}, {"o", {12, 16}}}, true};
   RotaryTable rotary{*device, {1.0, 0.1}};
-  Attention attention{{&parameters.at("q")},
-                      {&parameters.at("k")},
-                      {&parameters.at("v")},
-                      {&parameters.at("o")},
-                      {4, 2, 4, 0.5f},
-                      &rotary,
-                      0};
+  PlainAttention attention{{{&parameters.at("q")}, {&parameters.at("k")}, {&parameters.at("v")}},
+                           {&parameters.at("o")},
+                           {4, 2, 4, 0.5f},
+                           &rotary};
   AttentionModule() {
     test::randomize(parameters, 2, 0.5);
     rotary.reserve(5);
@@ -231,21 +290,16 @@ struct AttentionModule : Modules {
     test::randomize(out, 3, 0.5);
     return out;
   }
-  Attention attention_of(Parameters& all) const {
-    return {{&all.at("q")},
-            {&all.at("k")},
-            {&all.at("v")},
-            {&all.at("o")},
-            attention.shape,
-            &rotary,
-            0};
+  PlainAttention attention_of(Parameters& all) const {
+    return {
+        {{&all.at("q")}, {&all.at("k")}, {&all.at("v")}}, {&all.at("o")}, attention.shape, &rotary};
   }
   /// With gains of these sizes on queries and keys.
   void gradcheck_normed(std::int64_t query_gain, std::int64_t key_gain) {
     auto own = with_attention({{"qn", {query_gain}}, {"kn", {key_gain}}});
-    Attention normed = attention_of(own);
-    normed.q_norm = {&own.at("qn")};
-    normed.k_norm = {&own.at("kn")};
+    PlainAttention normed = attention_of(own);
+    normed.projections.q_norm = {&own.at("qn")};
+    normed.projections.k_norm = {&own.at("kn")};
     test::gradcheck(normed, own, x, pass);
   }
 };
@@ -279,25 +333,27 @@ TEST_P(AttentionModule, WithLatentProjections) {
                  true);
   test::randomize(own, 3, 0.5);
   const auto linear = [&](const char* name) { return Linear{&own.at(name)}; };
-  Attention latent{{}, {}, {}, linear("o"), {3, 3, 6, 0.5f}, &rotary, 0};
   RotaryTable three(*device, {1.0, 0.0, 0.0});
   three.reserve(5);
-  latent.rotary = &three;
-  latent.latent.emplace(LatentProjections::Modules{linear("qa"),
-                                                   linear("qb"),
-                                                   {&own.at("ka"), &own.at("kab")},
-                                                   linear("kb"),
-                                                   {&own.at("qn")},
-                                                   {&own.at("kn")}},
-                        LatentShape{.heads = 3, .plain = 4, .rotary = 2, .value = 4, .rank = 6});
+  const Attention<LatentProjections> latent{
+      .projections = {{.q_a = linear("qa"),
+                       .q_b = linear("qb"),
+                       .kv_a = {&own.at("ka"), &own.at("kab")},
+                       .kv_b = linear("kb"),
+                       .q_norm = {&own.at("qn")},
+                       .kv_norm = {&own.at("kn")}},
+                      {.heads = 3, .plain = 4, .rotary = 2, .value = 4, .rank = 6}},
+      .o = linear("o"),
+      .shape = {3, 3, 6, 0.5f},
+      .rotary = &three};
   for (const bool attention_again : {false, true}) {
-    pass.recomputed.attention = attention_again;
+    if (attention_again) pass.recomputed.kinds = {Recompute::attention};
     test::gradcheck(latent, own, x, pass);
   }
 }
 
-TEST_P(AttentionModule, WithAWindowACapOrSlopesInPlaceOfRotary) {
-  Attention own = attention;
+TEST_P(AttentionModule, WithAWindowACapOrAlibiInPlaceOfRotary) {
+  PlainAttention own = attention;
   own.shape.window = 2;
   test::gradcheck(own, parameters, x, pass);
   own.shape.softcap = 0.5f;
@@ -308,38 +364,39 @@ TEST_P(AttentionModule, WithAWindowACapOrSlopesInPlaceOfRotary) {
 }
 
 TEST_P(AttentionModule, WithDropoutOfItsWeights) {
-  Dropout dropout{.attention = 0.3, .attention_key = 5};
-  for (std::uint64_t row = 0; row < 8; ++row) dropout.attention_rows.push_back(row << 32);
+  const Dropout dropout{
+      .attention = 0.3, .attention_key = 5, .attention_rows = device->row_ids(ids)};
   pass.dropout = &dropout;
   test::gradcheck(attention, parameters, x, pass);
-  pass.recomputed.attention = true;
+  pass.recomputed.kinds = {Recompute::attention};
   test::gradcheck(attention, parameters, x, pass);
 }
 
 TEST_P(AttentionModule, BesideAnMlpUnderOneNorm) {
   auto both = with_attention({{"g", {12}}, {"u", {10, 12}}, {"d", {12, 10}}});
-  const Attention own = attention_of(both);
+  const PlainAttention own = attention_of(both);
   const Mlp mlp{{}, {&both.at("u")}, {&both.at("d")}, ops::Activation::gelu_tanh};
   test::gradcheck(
-      Residual<Normed<Sum<Attention, Mlp>>>{{{&both.at("g"), 1e-5f, Norm::Kind::layer}, {own, mlp}},
-                                            0.7f},
+      Residual<Normed<Sum<PlainAttention, Mlp>>>{
+          {{&both.at("g"), 1e-5f, Norm::Kind::layer}, {own, mlp}}, 0.7f},
       both, x, pass);
 }
 
 TEST_P(AttentionModule, InAResidualChain) {
   auto both = with_attention({{"g", {12}}});
-  const Attention own = attention_of(both);
-  test::gradcheck(Residual<Normed<Attention>>{{{&both.at("g"), 1e-6f}, own}}, both, x, pass);
+  const PlainAttention own = attention_of(both);
+  test::gradcheck(Residual<Normed<PlainAttention>>{{{&both.at("g"), 1e-6f}, own}}, both, x, pass);
 }
 
 TEST_P(AttentionModule, WhatIsRecomputedHasTheGradientsOfWhatIsKept) {
   auto all = with_attention({{"g", {12}}, {"u", {10, 12}}, {"w", {10, 12}}, {"d", {12, 10}}});
-  const Attention own = attention_of(all);
-  const Residual<Normed<Sum<Attention, Mlp>>> block{
+  const PlainAttention own = attention_of(all);
+  const Residual<Normed<Sum<PlainAttention, Mlp>>> block{
       {{&all.at("g")}, {own, {{&all.at("w")}, {&all.at("u")}, {&all.at("d")}}}}};
-  for (const Recomputed choice :
-       {Recomputed{.attention = true}, Recomputed{.activation = true}, Recomputed{.norm = true},
-        Recomputed{.attention = true, .activation = true, .norm = true}}) {
+  for (const Recomputed& choice :
+       {Recomputed{.kinds = {Recompute::attention}}, Recomputed{.kinds = {Recompute::activation}},
+        Recomputed{.kinds = {Recompute::norm}},
+        Recomputed{.kinds = {Recompute::attention, Recompute::activation, Recompute::norm}}}) {
     pass.recomputed = choice;
     test::gradcheck(block, all, x, pass);
   }
@@ -347,7 +404,8 @@ TEST_P(AttentionModule, WhatIsRecomputedHasTheGradientsOfWhatIsKept) {
 
 TEST_P(AttentionModule, RecomputeGivesTheSameBitsAndKeepsOnlyTheInput) {
   const auto run = [&](const auto& module, bool layers, std::size_t& kept) {
-    pass.recomputed.layers = layers;
+    pass.recomputed = {};
+    if (layers) pass.recomputed.kinds = {Recompute::full};
     device->fill(parameters.grads(), 0);
     Saved saved;
     const Tensor y = module.forward(x, pass, saved);
@@ -360,7 +418,7 @@ TEST_P(AttentionModule, RecomputeGivesTheSameBitsAndKeepsOnlyTheInput) {
   };
   std::size_t plain = 0, recomputed = 0;
   EXPECT_EQ(run(attention, false, plain),
-            run(Layers<Attention>(std::span(&attention, 1)), true, recomputed));
+            run(Layers<PlainAttention>(std::span(&attention, 1)), true, recomputed));
   EXPECT_EQ(recomputed, x.bytes());
   EXPECT_GT(plain, recomputed);
 }

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/ops/cpu/cpu_options.h"
 
 namespace troupe::engine::nn {
@@ -36,7 +36,7 @@ struct Noted {
 /// The calls of the passes through four layers.
 Calls calls_of(const Recomputed& how) {
   const auto device = ops::make_reference_device();
-  const ops::Layout layout{{0, 1}, {0}};
+  const ops::PreparedLayout layout = device->prepare({{0, 1}, {0}});
   const ForwardContext pass{.device = *device, .layout = layout, .recomputed = how};
   Calls calls;
   std::vector<Noted> all;
@@ -56,30 +56,31 @@ constexpr auto block = RecomputeMethod::block;
 TEST(LayersOfAStage, AreInGroupsOfOneSizeOrRecomputedFromTheFirst) {
   using Groups = std::vector<LayerGroup>;
   EXPECT_EQ(layer_groups({}, 5), (Groups{{0, 5, false}}));
-  EXPECT_EQ(layer_groups({.layers = true, .count = 2}, 5),
+  EXPECT_EQ(layer_groups({.kinds = {Recompute::full}, .layers = 2}, 5),
             (Groups{{0, 2, true}, {2, 4, true}, {4, 5, true}}));
-  EXPECT_EQ(layer_groups({.layers = true, .method = block, .count = 2}, 5),
+  EXPECT_EQ(layer_groups({.kinds = {Recompute::full}, .method = block, .layers = 2}, 5),
             (Groups{{0, 1, true}, {1, 2, true}, {2, 5, false}}));
-  EXPECT_EQ(layer_groups({.layers = true, .method = block, .count = 9}, 2),
+  EXPECT_EQ(layer_groups({.kinds = {Recompute::full}, .method = block, .layers = 9}, 2),
             (Groups{{0, 1, true}, {1, 2, true}}));
-  EXPECT_EQ(layer_groups({.layers = true}, 0), Groups{});
+  EXPECT_EQ(layer_groups({.kinds = {Recompute::full}}, 0), Groups{});
 }
 
 TEST(LayersOfAStage, RepeatTheirForwardPassGroupByGroup) {
   EXPECT_THAT(calls_of({}), ElementsAre("F0", "F1", "F2", "F3", "|", "B3", "B2", "B1", "B0"));
   EXPECT_THAT(
-      calls_of({.layers = true, .count = 3}),
+      calls_of({.kinds = {Recompute::full}, .layers = 3}),
       ElementsAre("f0", "f1", "f2", "f3", "|", "F3", "B3", "F0", "F1", "F2", "B2", "B1", "B0"));
-  EXPECT_THAT(calls_of({.layers = true, .method = block, .count = 2}),
+  EXPECT_THAT(calls_of({.kinds = {Recompute::full}, .method = block, .layers = 2}),
               ElementsAre("f0", "f1", "F2", "F3", "|", "B3", "B2", "F1", "B1", "F0", "B0"));
 }
 
 TEST(LayersOfAStage, AreRecomputedBeforeTheBackwardPass) {
   EXPECT_THAT(
-      calls_of({.layers = true, .count = 2, .in_advance = true}),
+      calls_of({.kinds = {Recompute::full}, .layers = 2, .in_advance = true}),
       ElementsAre("f0", "f1", "f2", "f3", "F2", "F3", "|", "B3", "B2", "F0", "F1", "B1", "B0"));
-  EXPECT_THAT(calls_of({.layers = true, .method = block, .count = 1, .in_advance = true}),
-              ElementsAre("f0", "F1", "F2", "F3", "F0", "|", "B3", "B2", "B1", "B0"));
+  EXPECT_THAT(
+      calls_of({.kinds = {Recompute::full}, .method = block, .layers = 1, .in_advance = true}),
+      ElementsAre("f0", "F1", "F2", "F3", "F0", "|", "B3", "B2", "B1", "B0"));
   EXPECT_THAT(calls_of({.in_advance = true}),
               ElementsAre("F0", "F1", "F2", "F3", "|", "B3", "B2", "B1", "B0"));
 }

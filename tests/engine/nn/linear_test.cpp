@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/support/gradcheck.h"
 
@@ -54,7 +54,7 @@ Outcome run(ops::Device& device, bool together, bool frozen, bool adapted,
             ops::Precision precision) {
   Layers of(device, frozen, adapted);
   const Linear &q = of.layers[0], &k = of.layers[1], &v = of.layers[2];
-  const ops::Layout layout{{0, rows}, {}};
+  const ops::PreparedLayout layout = device.prepare({{0, rows}, {}});
   const ForwardContext pass{device, layout, precision};
   Outcome outcome;
   Tensor dx = device.empty({rows, width});
@@ -83,7 +83,7 @@ Outcome run(ops::Device& device, bool together, bool frozen, bool adapted,
   return outcome;
 }
 
-TEST(LayersTogether, HaveTheBitsOfOneAfterTheOther) {
+TEST(GroupedLayers, HaveTheBitsOfOneAfterTheOther) {
   for (const auto& device : {std::shared_ptr<ops::Device>(ops::make_reference_device()),
                              std::shared_ptr<ops::Device>(ops::make_cpu_device({.threads = 2}))}) {
     for (const auto precision : {ops::Precision::f32, ops::Precision::bf16}) {

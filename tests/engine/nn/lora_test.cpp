@@ -1,5 +1,5 @@
 // Adapters of a Linear: their gradients, their cost, and the parameters that they do not change.
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/nn/attention.h"
 #include "engine/nn/gradients.h"
 #include "engine/nn/mlp.h"
@@ -42,19 +42,19 @@ Linear linear(Parameters& parameters, int index, double dropout = 0) {
 
 struct Adapters : ::testing::Test {
   std::unique_ptr<ops::Device> device = ops::make_reference_device();
-  ops::Layout layout{{0, 3, 3, 8}, {0, 1, 2, 0, 1, 2, 3, 4}};
-  Dropout draws{77, {1, 2, 3, 4, 5, 6, 7, 8}};
+  ops::PreparedLayout layout = device->prepare({{0, 3, 3, 8}, {0, 1, 2, 0, 1, 2, 3, 4}});
+  Dropout draws{77, device->row_ids(std::vector<std::uint64_t>{1, 2, 3, 4, 5, 6, 7, 8})};
   ForwardContext pass{*device, layout},
-      dropping{*device, layout, ops::Precision::f32, nullptr, {}, &draws};
+      dropping{*device, layout, ops::Precision::f32, nullptr, &draws};
   Tensor x = random_tensor(*device, {8, 12}, 1);
 };
 
-TEST_F(Adapters, SlopesOfALinear) {
+TEST_F(Adapters, GradientsOfALinear) {
   auto parameters = adapted(*device, {{5, 12}}, false);
   test::gradcheck(LinearModule{linear(parameters, 0)}, parameters, x, pass);
 }
 
-TEST_F(Adapters, SlopesOfALinearWithDropout) {
+TEST_F(Adapters, GradientsOfALinearWithDropout) {
   auto parameters = adapted(*device, {{5, 12}}, false);
   const LinearModule module{linear(parameters, 0, 0.4)};
   test::gradcheck(module, parameters, x, dropping);
@@ -63,31 +63,29 @@ TEST_F(Adapters, SlopesOfALinearWithDropout) {
             ops::to_host(*device, module.forward(x, pass, nothing)));
 }
 
-TEST_F(Adapters, SlopesOfAnMlp) {
+TEST_F(Adapters, GradientsOfAnMlp) {
   auto parameters = adapted(*device, {{10, 12}, {10, 12}, {12, 10}}, false);
   test::gradcheck(
       Mlp{linear(parameters, 0, 0.2), linear(parameters, 1, 0.2), linear(parameters, 2, 0.2)},
       parameters, x, dropping);
 }
 
-TEST_F(Adapters, SlopesOfAttention) {
+TEST_F(Adapters, GradientsOfAttention) {
   auto parameters = adapted(*device, {{16, 12}, {8, 12}, {8, 12}, {12, 16}}, false);
   RotaryTable rotary(*device, {1.0, 0.1});
   rotary.reserve(5);
-  const Attention attention{linear(parameters, 0),
-                            linear(parameters, 1),
-                            linear(parameters, 2),
-                            linear(parameters, 3),
-                            {4, 2, 4, 0.5f},
-                            &rotary,
-                            0};
+  const Attention<PlainProjections> attention{
+      {linear(parameters, 0), linear(parameters, 1), linear(parameters, 2)},
+      linear(parameters, 3),
+      {4, 2, 4, 0.5f},
+      &rotary};
   test::gradcheck(attention, parameters, x, pass);
 }
 
 // The norm is a constant in DoRA's backward pass (sec. 4.3), so the gradients of A and B differ
 // from those of the whole formula; the golden DoRA curve covers them. This test covers those of the
 // input and of the magnitudes.
-TEST_F(Adapters, SlopesOfMagnitudes) {
+TEST_F(Adapters, GradientsOfMagnitudes) {
   auto parameters = adapted(*device, {{5, 12}}, true);
   const LinearModule module{linear(parameters, 0)};
   Saved saved;

@@ -71,7 +71,7 @@ TEST(SavedTensors, WhatIsMadeWhenItIsPoppedIsMadeThen) {
   EXPECT_THROW(saved.restore_when_popped([&] { return b; }), std::logic_error) << "at two places";
 }
 
-TEST(SavedTensors, AForwardPassIsRepeatedOnceInAdvanceOrWhenItIsAskedFor) {
+TEST(SavedTensors, AForwardPassIsRepeatedOnceInAdvanceOrOnDemand) {
   const auto device = ops::make_reference_device();
   const Tensor first = device->empty({2}), second = device->empty({3}), after = device->empty({4});
   Saved saved;

@@ -31,9 +31,9 @@ TEST_P(Adapters, AHeadWithOneIsAHeadOfBothProductsTogether) {
   HeadAdapter adapter{put({4, rank}, down), put({vocabulary, rank}, up), filled({4, rank}, 9),
                       filled({vocabulary, rank}, 0.5F)};
   Tensor logp = filled({4}, 9), lse = filled({4}, 9), dh = filled({4, width}, 9), frozen;
-  device().head({h, w, targets, {0.8F}, Precision::f32, &adapter}, {logp, lse});
-  device().head_backward({h, w, targets, {0.8F}, Precision::f32, &adapter}, {lse}, {dlogp},
-                         {dh, frozen, &adapter});
+  device().head({h, w, device().indices(targets), {0.8F}, Precision::f32, &adapter}, {logp, lse});
+  device().head_backward({h, w, device().indices(targets), {0.8F}, Precision::f32, &adapter}, {lse},
+                         {dlogp}, {dh, frozen, &adapter});
 
   const Floats inputs = beside(hidden, width, down, rank),
                weights = beside(weight, width, up, rank);
@@ -65,9 +65,11 @@ TEST_P(Adapters, AFrozenHeadHasTheGradientOfATrainedOne) {
   const Rows targets = {1, 8, 3, 0};
   Tensor logp = filled({4}, 0), lse = filled({4}, 0), dh = filled({4, 6}, 0),
          other = filled({4, 6}, 0), dw = filled({9, 6}, 0), frozen;
-  device().head({h, w, targets, {1}, Precision::f32}, {logp, lse});
-  device().head_backward({h, w, targets, {1}, Precision::f32}, {lse}, {dlogp}, {dh, dw});
-  device().head_backward({h, w, targets, {1}, Precision::f32}, {lse}, {dlogp}, {other, frozen});
+  device().head({h, w, device().indices(targets), {1}, Precision::f32}, {logp, lse});
+  device().head_backward({h, w, device().indices(targets), {1}, Precision::f32}, {lse}, {dlogp},
+                         {dh, dw});
+  device().head_backward({h, w, device().indices(targets), {1}, Precision::f32}, {lse}, {dlogp},
+                         {other, frozen});
   EXPECT_TRUE(same_bits(get(dh), get(other)));
 }
 
@@ -78,10 +80,10 @@ TEST_P(Adapters, LogitsKeptWholeGiveTheBitsOfTheHead) {
   const Rows targets = {0, 69, 3, 44, 7};
   Tensor logp = filled({5}, 0), lse = filled({5}, 0), kept = filled({5}, 0),
          kept_lse = filled({5}, 0), z = filled({5, 70}, 0);
-  device().head({h, w, targets, {0.7F}, Precision::f32, &adapter}, {logp, lse});
+  device().head({h, w, device().indices(targets), {0.7F}, Precision::f32, &adapter}, {logp, lse});
   device().gemm(h, w, z, {.transpose_b = true});
   device().gemm(adapter.down, adapter.up, z, {.transpose_b = true, .accumulate = true});
-  device().token_logprob(z, targets, 0.7F, kept, kept_lse);
+  device().token_logprob(z, device().indices(targets), 0.7F, kept, kept_lse);
   EXPECT_TRUE(same_bits(get(logp), get(kept)));
 }
 
@@ -91,7 +93,8 @@ TEST_P(Adapters, DropoutKnowsAnElementByItsNamesAlone) {
   const auto dropped = [&](std::span<const std::uint64_t> names, const Floats& values,
                            std::int64_t first, std::uint64_t key, std::uint32_t stream) {
     Tensor y = filled({std::ssize(names), std::ssize(values) / std::ssize(names)}, 9);
-    device().dropout(put(y.shape(), values), {0.25, key, stream, names, first}, y);
+    device().dropout(put(y.shape(), values), {0.25, key, stream, device().row_ids(names), first},
+                     y);
     return get(y);
   };
   const Floats all = dropped(rows, x, 0, 5, 2);

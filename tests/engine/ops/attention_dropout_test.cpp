@@ -18,17 +18,16 @@ const AttentionShape dropped_shapes[] = {{4, 2, 8, 0.35F},
 class AttentionDropoutOf : public OnEveryDevice {
  protected:
   Layout layout_{{0, 5, 6, 46, 117}, {}};
-  std::vector<std::uint64_t> rows_;
-  AttentionDropout how_;
+  RowIds rows_;
+  AttentionDropout how_{drop_share, 12345, 6, rows_, 3};
 
   AttentionDropoutOf() {
     const std::uint64_t numbers[] = {7, 0, 1, 900};
     for (std::size_t n = 0; n < 4; ++n)
       for (int i = 0; i < layout_.offsets[n + 1] - layout_.offsets[n]; ++i) {
         layout_.positions.push_back(i);
-        rows_.push_back(numbers[n] << 32 | static_cast<std::uint64_t>(i));
+        rows_.host.push_back(numbers[n] << 32 | static_cast<std::uint64_t>(i));
       }
-    how_ = {drop_share, 12345, 6, rows_, 3};
   }
   Floats operand(int heads, const AttentionShape& shape, std::uint64_t seed, Precision precision) {
     Floats x = random_floats(std::int64_t{layout_.rows()} * heads * shape.head_size, seed);
@@ -58,7 +57,8 @@ class AttentionDropoutOf : public OnEveryDevice {
     Tensor out = on.empty({rows, width}), lse = on.empty({rows, shape.heads}),
            dq = on.empty({rows, width}), dk = on.empty({rows, kv_width}),
            dv = on.empty({rows, kv_width});
-    const AttentionInputs in{q, kv, layout_, shape, precision, how};
+    const PreparedLayout layout = on.prepare(layout_);
+    const AttentionInputs in{q, kv, layout, shape, precision, how};
     on.attention(in, out, &lse);
     on.attention_backward(in, {out, lse, dout, dq, dk, dv});
     return {to_host(on, out), to_host(on, lse), to_host(on, dq), to_host(on, dk), to_host(on, dv)};
@@ -78,10 +78,9 @@ TEST_P(AttentionDropoutOf, EqualsItsFormulaWithTheSameMask) {
     }
 }
 
-TEST_P(AttentionDropoutOf, BackwardIsTheSlopeOfForward) {
+TEST_P(AttentionDropoutOf, BackwardIsTheGradientOfForward) {
   layout_ = {{0, 5, 6, 15}, {0, 1, 2, 3, 4, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8}};
-  rows_.resize(15);
-  how_.rows = rows_;
+  rows_.host.resize(15);
   for (const Precision precision : both_precisions)
     for (const AttentionShape& shape : dropped_shapes) {
       if (shape.head_size > 20) continue;

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "engine/ops/cpu/cpu_options.h"
-#include "engine/ops/cpu/host_buffer.h"
+#include "engine/ops/memory/host_buffer.h"
 #include "tests/engine/ops/oracle.h"
 
 namespace troupe::engine::ops {
@@ -48,7 +48,7 @@ double bound(Precision precision, double f32, double bf16) {
 
 Floats as_operands(Floats x, Precision precision) {
   if (precision == Precision::bf16)
-    for (float& value : x) value = cpu::from_bf16(cpu::to_bf16(value));
+    for (float& value : x) value = from_bf16(to_bf16(value));
   return x;
 }
 
@@ -80,11 +80,12 @@ class Attention : public OnEveryDevice {
     return made;
   }
   KeyValues contiguous(const Inputs& x) {
-    return {put({x.rows, x.kv_width}, x.k), put({x.rows, x.kv_width}, x.v), 0, {}};
+    return {put({x.rows, x.kv_width}, x.k), put({x.rows, x.kv_width}, x.v)};
   }
   Floats forward(const Inputs& x, const AttentionShape& shape, Precision precision) {
     Tensor out = filled({x.rows, x.q_width}, 9), lse = filled({x.rows, shape.heads}, 9);
-    device().attention({put({x.rows, x.q_width}, x.q), contiguous(x), x.layout, shape, precision},
+    device().attention({put({x.rows, x.q_width}, x.q), contiguous(x), device().prepare(x.layout),
+                        shape, precision},
                        out, &lse);
     return get(out);
   }
@@ -94,13 +95,14 @@ class Attention : public OnEveryDevice {
     const auto put_on = [&](int width, const Floats& values) {
       return from_host(on, {x.rows, width}, values);
     };
-    const KeyValues kv{put_on(x.kv_width, x.k), put_on(x.kv_width, x.v), 0, {}};
+    const KeyValues kv{put_on(x.kv_width, x.k), put_on(x.kv_width, x.v)};
     const Tensor q = put_on(x.q_width, x.q), dout = put_on(x.q_width, x.above);
     Tensor out = on.empty({x.rows, x.q_width}), lse = on.empty({x.rows, shape.heads});
     Tensor dq = on.empty({x.rows, x.q_width}), dk = on.empty({x.rows, x.kv_width}),
            dv = on.empty({x.rows, x.kv_width});
-    on.attention({q, kv, x.layout, shape, precision}, out, &lse);
-    on.attention_backward({q, kv, x.layout, shape, precision}, {out, lse, dout, dq, dk, dv});
+    const PreparedLayout layout = on.prepare(x.layout);
+    on.attention({q, kv, layout, shape, precision}, out, &lse);
+    on.attention_backward({q, kv, layout, shape, precision}, {out, lse, dout, dq, dk, dv});
     return {to_host(on, dq), to_host(on, dk), to_host(on, dv), to_host(on, out), to_host(on, lse)};
   }
 };
@@ -142,7 +144,7 @@ void Attention::expect_slopes(const Case& of, Precision precision) {
             maximum);
 }
 
-TEST_P(Attention, BackwardIsTheSlopeOfForward) {
+TEST_P(Attention, BackwardIsTheGradientOfForward) {
   const Case bent[] = {{{5, 1, 9}, {4, 2, 6, 0.4F}},
                        {{5, 1, 9}, {4, 2, 6, 0.4F, 0, 4}},
                        {{5, 1, 9}, {4, 2, 6, 0.4F, 2}},
@@ -216,10 +218,11 @@ void Attention::expect_bits_through_pages(const Case& of, Precision precision) {
       }
     }
     const KeyValues kv{put({count * page_size, x.kv_width}, k),
-                       put({count * page_size, x.kv_width}, v), page_size, pages};
+                       put({count * page_size, x.kv_width}, v)};
     Tensor out = filled({x.rows, x.q_width}, 9);
-    device().attention({put({x.rows, x.q_width}, x.q), kv, x.layout, of.shape, precision}, out,
-                       nullptr);
+    device().attention({put({x.rows, x.q_width}, x.q), kv,
+                        device().prepare(x.layout, {page_size, pages}), of.shape, precision},
+                       out, nullptr);
     EXPECT_TRUE(same_bits(get(out), expected)) << "pages of " << page_size;
   }
 }
@@ -251,12 +254,10 @@ void Attention::expect_bits_of_last_rows(const Case& of, Precision precision) {
       for (int key = 0; key < length; ++key) mine.push_back(x.layout.offsets[n] + key);
       pages.push_back(mine);
     }
-    KeyValues kv = contiguous(x);
-    kv.page_size = 1;
-    kv.pages = pages;
     Tensor out = filled({tail.rows(), x.q_width}, 9);
-    device().attention({put({tail.rows(), x.q_width}, q), kv, tail, of.shape, precision}, out,
-                       nullptr);
+    device().attention({put({tail.rows(), x.q_width}, q), contiguous(x),
+                        device().prepare(tail, {1, pages}), of.shape, precision},
+                       out, nullptr);
     EXPECT_TRUE(same_bits(get(out), wanted)) << last;
   }
 }
@@ -326,12 +327,9 @@ TEST_P(Attention, NeverReadsKeysOutsideTheWindow) {  // their values would show
       const Layout last{{0, 1}, {299}};
       std::vector<Rows> pages(1);
       for (int key = 0; key < 300; ++key) pages[0].push_back(key);
-      KeyValues kv = contiguous(x);
-      kv.page_size = 1;
-      kv.pages = pages;
       Tensor out = filled({1, x.q_width}, 9);
-      device().attention({put({1, x.q_width}, slice(x.q, 299 * x.q_width, 300 * x.q_width)), kv,
-                          last, of.shape, precision},
+      device().attention({put({1, x.q_width}, slice(x.q, 299 * x.q_width, 300 * x.q_width)),
+                          contiguous(x), device().prepare(last, {1, pages}), of.shape, precision},
                          out, nullptr);
       EXPECT_TRUE(same_bits(get(out), slice(expected, 299 * x.q_width, 300 * x.q_width))) << window;
     }
@@ -345,7 +343,8 @@ TEST_P(Attention, BeyondItsKeysIsABug) {
   wrong.positions[0] = 4;
   Tensor out = filled({4, 4}, 0);
   for (const Precision precision : precisions)
-    EXPECT_THROW(device().attention({put({4, 4}, x.q), contiguous(x), wrong, of.shape, precision},
+    EXPECT_THROW(device().attention({put({4, 4}, x.q), contiguous(x), device().prepare(wrong),
+                                     of.shape, precision},
                                     out, nullptr),
                  std::logic_error);
 }

@@ -120,15 +120,16 @@ TEST_P(MicroBatches, AddUpToTheHeadGradientOfTheWholeBatch) {
   Tensor logp = filled({rows}, 0), lse = filled({rows}, 0), dhidden = filled({rows, width}, 0),
          whole = filled({vocabulary, width}, 0), sum = whole;
   sum = filled({vocabulary, width}, 0);
-  device().head({hidden, weight, targets, {1}, Precision::f32}, {logp, lse});
-  device().head_backward({hidden, weight, targets, {1}, Precision::f32}, {lse}, {up},
-                         {dhidden, whole});
+  device().head({hidden, weight, device().indices(targets), {1}, Precision::f32}, {logp, lse});
+  device().head_backward({hidden, weight, device().indices(targets), {1}, Precision::f32}, {lse},
+                         {up}, {dhidden, whole});
   for (const auto& [begin, end] : {std::pair{0, cut}, {cut, rows}}) {
     Tensor part = dhidden.rows(begin, end);
     const std::span<const std::int32_t> some = std::span(targets).subspan(
         static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
-    device().head_backward({hidden.rows(begin, end), weight, some, {1}, Precision::f32},
-                           {lse.rows(begin, end)}, {up.rows(begin, end)}, {part, sum});
+    device().head_backward(
+        {hidden.rows(begin, end), weight, device().indices(some), {1}, Precision::f32},
+        {lse.rows(begin, end)}, {up.rows(begin, end)}, {part, sum});
   }
   EXPECT_TRUE(same_bits(get(whole), get(sum)));
 }

@@ -1,5 +1,5 @@
 // The pool of a device's memory: what is reused, what is held, and what is returned to the system.
-#include "engine/ops/cpu/memory/block_pool.h"
+#include "engine/ops/memory/block_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <deque>
 #include <thread>
 
-#include "engine/base/error.h"
-#include "engine/base/random.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/random/random.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/ops/device.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "engine/base/error.h"
-#include "engine/base/random.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/random/random.h"
 #include "engine/ops/cpu/cpu_options.h"
 
 namespace troupe::engine::ops {

@@ -103,7 +103,7 @@ struct Round {
     gates(x, dy, y, dx);
     Rows positions;
     for (int t = 0; t < count; ++t) positions.push_back(t % 90);
-    on.rope(y, positions, random({90, 50}, 5), random({90, 50}, 6), 5, false);
+    on.rope(y, on.indices(positions), random({90, 50}, 5), random({90, 50}, 6), 5, false);
     keep("rope", y);
     on.add_bias(y, gain);
     on.add(y, x, y);
@@ -115,7 +115,8 @@ struct Round {
     Tensor dup = on.empty(x.shape());
     for (const auto& [name, how] : {std::pair{"silu", Activation::silu},
                                     {"gelu", Activation::gelu},
-                                    {"gelu_tanh", Activation::gelu_tanh}}) {
+                                    {"gelu_tanh", Activation::gelu_tanh},
+                                    {"relu2", Activation::relu2}}) {
       on.activate(how, x, y);
       keep(name, y);
       on.activate_backward(how, x, dy, dx);
@@ -139,11 +140,12 @@ struct Round {
         layout.positions.push_back(i);
     }
     const Tensor q = random({300, 240}, 1), dout = random({300, 240}, 2);
-    const KeyValues kv{random({300, 80}, 3), random({300, 80}, 4), 0, {}};
+    const KeyValues kv{random({300, 80}, 3), random({300, 80}, 4)};
     Tensor out = on.empty({300, 240}), lse = on.empty({300, 6}), dq = on.empty({300, 240}),
            dk = on.empty({300, 80}), dv = on.empty({300, 80});
-    on.attention({q, kv, layout, shape, precision}, out, &lse);
-    on.attention_backward({q, kv, layout, shape, precision}, {out, lse, dout, dq, dk, dv});
+    const PreparedLayout prepared = on.prepare(layout);
+    on.attention({q, kv, prepared, shape, precision}, out, &lse);
+    on.attention_backward({q, kv, prepared, shape, precision}, {out, lse, dout, dq, dk, dv});
     keep(name, out);
     keep(name + " lse", lse);
     keep(name + " dq", dq);
@@ -160,9 +162,9 @@ struct Round {
     Tensor logp = on.empty({count}), lse = on.empty({count}), entropy = on.empty({count}),
            dhidden = on.empty({count, width});
     Tensor dweight = random({vocabulary, width}, 5);
-    on.head({hidden, weight, targets, scale, Precision::f32}, {logp, lse, &entropy});
-    on.head_backward({hidden, weight, targets, scale, Precision::f32}, {lse, &entropy}, {up, &up},
-                     {dhidden, dweight});
+    on.head({hidden, weight, on.indices(targets), scale, Precision::f32}, {logp, lse, &entropy});
+    on.head_backward({hidden, weight, on.indices(targets), scale, Precision::f32}, {lse, &entropy},
+                     {up, &up}, {dhidden, dweight});
     keep(name + " logp", logp);
     keep(name + " lse", lse);
     keep(name + " entropy", entropy);

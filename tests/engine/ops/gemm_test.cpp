@@ -1,5 +1,5 @@
 // Matrix products on every device: against the naive loop, and rows bit for bit whatever the batch.
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "tests/engine/ops/oracle.h"
 
 namespace troupe::engine::ops {

@@ -1,5 +1,5 @@
 // Products that share an operand or a sum, on every device: the bits of one after the other.
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "tests/engine/ops/every_device.h"
 
 namespace troupe::engine::ops {

@@ -55,8 +55,8 @@ TEST_P(Half, RowsSumsAndChecksOfBf16AreThoseOfWidenedValues) {
   const Tensor wide = put({40, 1000}, get(table));
   const Rows rows{3, -1, 39, 3};
   Tensor a = device().empty({4, 1000}), b = device().empty({4, 1000});
-  device().gather_rows(table, rows, a);
-  device().gather_rows(wide, rows, b);
+  device().gather_rows(table, device().indices(rows), a);
+  device().gather_rows(wide, device().indices(rows), b);
   EXPECT_TRUE(same_bits(get(a), get(b)));
   EXPECT_EQ(device().sum_of_squares(table), device().sum_of_squares(wide));
   EXPECT_TRUE(device().all_finite(table));
@@ -114,8 +114,9 @@ TEST_P(Half, TheHeadInF16IsThatInF32OfRoundedOperands) {
     const Tensor x = put({rows, width}, h), matrix = put({vocabulary, width}, w);
     Tensor logp = device().empty({rows}), lse = device().empty({rows});
     Tensor dx = device().empty({rows, width}), dweight = filled({vocabulary, width}, 0);
-    device().head({x, matrix, targets, {0.8F}, precision}, {logp, lse});
-    device().head_backward({x, matrix, targets, {0.8F}, precision}, {lse}, {up}, {dx, dweight});
+    device().head({x, matrix, device().indices(targets), {0.8F}, precision}, {logp, lse});
+    device().head_backward({x, matrix, device().indices(targets), {0.8F}, precision}, {lse}, {up},
+                           {dx, dweight});
     Floats all = get(logp);
     for (const Tensor& each : {lse, dx, dweight})
       for (const float value : get(each)) all.push_back(value);

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/base/check.h"
+#include "engine/base/errors/check.h"
 #include "tests/engine/ops/oracle.h"
 
 namespace troupe::engine::ops {
@@ -52,7 +52,7 @@ const Int8Sizes odd_int8_sizes[] = {{1, 1, 1},     {1, 37, 130},  {2, 5, 7},    
                                     {4, 9, 512},   {6, 96, 64},   {13, 70, 40},   {14, 33, 31},
                                     {31, 129, 65}, {50, 16, 300}, {100, 100, 90}, {2, 700, 1000}};
 
-TEST_P(Int8, ProductsAreThoseOfTheWholeNumbersTimesTheScales) {
+TEST_P(Int8, ProductsAreThoseOfTheIntegersTimesTheScales) {
   const bool fast = !GetParam().reference;  // the reference rounds once, at the end
   for (const auto [m, n, k] : odd_int8_sizes) {
     const Floats a = random_floats(m * k, 1), b = random_floats(n * k, 2);

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "tests/engine/ops/every_device.h"
 
 namespace troupe::engine::ops::cpu {

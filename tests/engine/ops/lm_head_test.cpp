@@ -21,9 +21,9 @@ class Head : public OnEveryDevice {
     const auto rows = static_cast<std::int64_t>(targets.size()),
                vocabulary = static_cast<std::int64_t>(weight.size()) / width;
     Tensor logp = filled({rows}, 9), lse = filled({rows}, 9), entropy = filled({rows}, 9);
-    device().head(
-        {put({rows, width}, hidden), put({vocabulary, width}, weight), targets, scale, precision},
-        {logp, lse, &entropy});
+    device().head({put({rows, width}, hidden), put({vocabulary, width}, weight),
+                   device().indices(targets), scale, precision},
+                  {logp, lse, &entropy});
     return {get(logp), get(lse), get(entropy)};
   }
 };
@@ -53,7 +53,7 @@ TEST_P(Head, EqualsItsFormula) {
   }
 }
 
-TEST_P(Head, BackwardIsTheSlopeOfForward) {
+TEST_P(Head, BackwardIsTheGradientOfForward) {
   const int width = 10;
   const Rows targets = {0, 5, -1, 16};
   const Floats hidden = random_floats(4 * width, 1),
@@ -64,9 +64,9 @@ TEST_P(Head, BackwardIsTheSlopeOfForward) {
   for (const HeadScale& scale : scales) {
     Tensor logp = filled({4}, 9), lse = filled({4}, 9), entropy = filled({4}, 9),
            dh = filled({4, width}, 9), dw = filled({17, width}, 0.5F);
-    device().head({h, w, targets, scale, Precision::f32}, {logp, lse, &entropy});
-    device().head_backward({h, w, targets, scale, Precision::f32}, {lse, &entropy},
-                           {up, &up_entropy}, {dh, dw});
+    device().head({h, w, device().indices(targets), scale, Precision::f32}, {logp, lse, &entropy});
+    device().head_backward({h, w, device().indices(targets), scale, Precision::f32},
+                           {lse, &entropy}, {up, &up_entropy}, {dh, dw});
     const auto loss = [&](const Doubles& a, const Doubles& b) {
       const oracle::Head at = oracle::head(a, b, targets, scale, width);
       return oracle::dot(at.logp, as_doubles(dlogp)) +
@@ -102,7 +102,7 @@ TEST_P(Head, HasTheBitsOfTokenLogprobFromLogits) {
                     put({vocabulary, width}, weight), logits,
                     {.transpose_b = true, .precision = precision});
       device().scale_logits(logits, scale);
-      device().token_logprob(logits, target, scale.inv_temperature, logp, lse);
+      device().token_logprob(logits, device().indices(target), scale.inv_temperature, logp, lse);
       EXPECT_TRUE(same_bits(get(logp), slice(whole.logp, i, i + 1)));
       EXPECT_TRUE(same_bits(get(lse), slice(whole.lse, i, i + 1)));
     }
@@ -128,14 +128,14 @@ TEST_P(Head, BackwardFromKeptLogitsAndBothWaysAtOnceHaveTheBitsOfMakingThemAgain
                             put({vocabulary, rank}, random_floats(vocabulary * rank, 6)),
                             filled({rows, rank}, 9), filled({vocabulary, rank}, 0.25F)};
         if (way == Way::through) {
-          device().head_forward_backward({h, w, targets, scale, precision, &adapter},
-                                         {up, &up_entropy}, {logp, lse, &entropy},
-                                         {dh, dw, &adapter});
+          device().head_forward_backward(
+              {h, w, device().indices(targets), scale, precision, &adapter}, {up, &up_entropy},
+              {logp, lse, &entropy}, {dh, dw, &adapter});
         } else {
-          device().head({h, w, targets, scale, precision, &adapter},
+          device().head({h, w, device().indices(targets), scale, precision, &adapter},
                         {logp, lse, &entropy, way == Way::kept ? &kept : nullptr});
           EXPECT_EQ(static_cast<bool>(kept), way == Way::kept && !GetParam().reference);
-          device().head_backward({h, w, targets, scale, precision, &adapter},
+          device().head_backward({h, w, device().indices(targets), scale, precision, &adapter},
                                  {lse, &entropy, &kept}, {up, &up_entropy}, {dh, dw, &adapter});
         }
         for (const Tensor& result : {logp, lse, entropy, dh, dw, adapter.ddown, adapter.dup})
@@ -147,7 +147,7 @@ TEST_P(Head, BackwardFromKeptLogitsAndBothWaysAtOnceHaveTheBitsOfMakingThemAgain
   }
 }
 
-TEST_P(Head, KeptLogitsAreFoundWhereverChunksOfTheWayBackBeginAndHoweverManyThereAre) {
+TEST_P(Head, KeptLogitsAreFoundWhereverChunksOfTheBackwardPassBeginAndHoweverManyThereAre) {
   const int width = 20, rows = 131, vocabulary = 1001;
   if (GetParam().reference) GTEST_SKIP() << "it never keeps any";
   const auto [threads, isa] = std::pair(GetParam().threads, GetParam().isa);
@@ -167,7 +167,7 @@ TEST_P(Head, KeptLogitsAreFoundWhereverChunksOfTheWayBackBeginAndHoweverManyTher
                  w = from_host(*on, {vocabulary, width}, random_floats(vocabulary * width, 2));
     for (const Precision precision : {Precision::f32, Precision::bf16}) {
       Tensor logp = on->empty({rows}), lse = on->empty({rows}), kept, nothing;
-      on->head({h, w, targets, {0.7F}, precision}, {logp, lse, nullptr, &kept});
+      on->head({h, w, on->indices(targets), {0.7F}, precision}, {logp, lse, nullptr, &kept});
       ASSERT_EQ(static_cast<bool>(kept), on != of_none.get());
       if (on == of_some.get()) {
         EXPECT_LE(kept.count(), 60 * 1824);
@@ -178,8 +178,8 @@ TEST_P(Head, KeptLogitsAreFoundWhereverChunksOfTheWayBackBeginAndHoweverManyTher
         Tensor dh = on->empty({rows, width}), dw = on->empty({vocabulary, width});
         const bool adds = from == &nothing;
         on->fill(dw, adds ? 0 : std::nanf(""));  // what is assigned is what is added to zeros
-        on->head_backward({h, w, targets, {0.7F}, precision}, {lse, nullptr, from}, {up},
-                          {dh, dw, nullptr, adds});
+        on->head_backward({h, w, on->indices(targets), {0.7F}, precision}, {lse, nullptr, from},
+                          {up}, {dh, dw, nullptr, adds});
         for (const Tensor& result : {dh, dw}) results.push_back(to_host(*on, result));
       }
       for (std::size_t i = 0; i < 2; ++i) EXPECT_TRUE(same_bits(results[i], results[2 + i])) << i;
@@ -198,13 +198,13 @@ TEST_P(Head, OfSkippedRowsAloneLeavesZerosAndAddsNothingOrAssignsIt) {
              dw = filled({vocabulary, width}, 0.5F), kept;
       for (const bool adds : {true, false}) {
         if (way == Way::through) {
-          device().head_forward_backward({h, w, targets, {1}, precision}, {up}, {logp, lse},
-                                         {dh, dw, nullptr, adds});
+          device().head_forward_backward({h, w, device().indices(targets), {1}, precision}, {up},
+                                         {logp, lse}, {dh, dw, nullptr, adds});
         } else {
-          device().head({h, w, targets, {1}, precision},
+          device().head({h, w, device().indices(targets), {1}, precision},
                         {logp, lse, nullptr, way == Way::kept ? &kept : nullptr});
-          device().head_backward({h, w, targets, {1}, precision}, {lse, nullptr, &kept}, {up},
-                                 {dh, dw, nullptr, adds});
+          device().head_backward({h, w, device().indices(targets), {1}, precision},
+                                 {lse, nullptr, &kept}, {up}, {dh, dw, nullptr, adds});
         }
         for (const Tensor& result : {logp, lse, dh}) EXPECT_THAT(get(result), testing::Each(0.0F));
         EXPECT_THAT(get(dw), testing::Each(adds ? 0.5F : 0.0F));
@@ -232,13 +232,13 @@ TEST_P(Head, OfManyRowsEqualsTheReferenceWhateverItsChunks) {
     Tensor logp = on->empty({rows}), lse = on->empty({rows}), entropy = on->empty({rows});
     Tensor dh = on->empty({rows, width}), dw = on->empty({vocabulary, width});
     on->fill(dw, 0);
-    on->head({h, w, targets, {1}, Precision::f32}, {logp, lse, &entropy});
-    on->head_backward({h, w, targets, {1}, Precision::f32}, {lse, &entropy}, {dlogp, &dlogp},
-                      {dh, dw});
+    on->head({h, w, on->indices(targets), {1}, Precision::f32}, {logp, lse, &entropy});
+    on->head_backward({h, w, on->indices(targets), {1}, Precision::f32}, {lse, &entropy},
+                      {dlogp, &dlogp}, {dh, dw});
     for (const Tensor& result : {logp, lse, entropy, dh, dw})
       results.push_back(to_host(*on, result));
     on->fill(dw, std::nanf(""));
-    on->head_forward_backward({h, w, targets, {1}, Precision::f32}, {dlogp, &dlogp},
+    on->head_forward_backward({h, w, on->indices(targets), {1}, Precision::f32}, {dlogp, &dlogp},
                               {logp, lse, &entropy}, {dh, dw, nullptr, false});
     std::size_t i = results.size() - 5;
     for (const Tensor& result : {logp, lse, entropy, dh, dw})
@@ -281,7 +281,7 @@ TEST_P(Head, OfATargetElsewhereIsThatOfTheRowsThatAreHere) {
   Tensor logits = filled({4, vocabulary}, 9), logp = filled({4}, 9), lse = filled({4}, 9);
   device().gemm(put({4, width}, hidden), put({vocabulary, width}, weight), logits,
                 {.transpose_b = true});
-  device().token_logprob(logits, targets, 0.7F, logp, lse);
+  device().token_logprob(logits, device().indices(targets), 0.7F, logp, lse);
   EXPECT_EQ(get(logp)[0], 0);
   EXPECT_EQ(get(lse)[3], got.lse[3]);
 }
@@ -301,8 +301,9 @@ TEST_P(Head, GradientsOfTwoPartsAreThoseOfTheWhole) {
   const auto backward = [&](const Floats& part, const Rows& own) {
     const auto rows = static_cast<std::int64_t>(part.size()) / width;
     Tensor dh = filled({4, width}, 9), dw = filled({rows, width}, 0);
-    device().head_backward({h, put({rows, width}, part), own, {0.8F}, Precision::f32},
-                           {lse, &entropy}, {up, &up_entropy}, {dh, dw});
+    device().head_backward(
+        {h, put({rows, width}, part), device().indices(own), {0.8F}, Precision::f32},
+        {lse, &entropy}, {up, &up_entropy}, {dh, dw});
     return std::pair(as_doubles(get(dh)), as_doubles(get(dw)));
   };
   auto [dh, dw] = backward(slice(weight, 0, cut * width), first);

@@ -2,7 +2,7 @@
 // message.
 #include <atomic>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "tests/engine/ops/every_device.h"
 

@@ -75,7 +75,7 @@ TEST_P(Norms, OfLayersHoldFarFromZero) {  // the mean square of x less the squar
             1e-3);
 }
 
-TEST_P(Norms, BackwardIsTheSlopeOfForward) {
+TEST_P(Norms, BackwardIsTheGradientOfForward) {
   for (const Kind kind : kinds) {
     const Case of(kind, 3, 21);
     const Doubles above = as_doubles(random_floats(3 * 21, 4));

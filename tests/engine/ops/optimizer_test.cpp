@@ -99,7 +99,7 @@ TEST_P(Optimizer, AllFiniteFindsWhatIsNot) {
 
 constexpr StochasticRounding by_chance{.key = 5, .stream = 2, .first = 0, .ld = 300};
 
-TEST_P(Optimizer, RoundingByChanceGivesTheNeighboursInBf16AndKeepsTheMean) {
+TEST_P(Optimizer, StochasticRoundingGivesTheNeighboursInBf16AndKeepsTheMean) {
   const int count = 20'000;
   const float low = 1, step = 0x1p-7F, value = low + 0.3F * step;
   Tensor x = filled({count / 100, 100}, value);
@@ -114,7 +114,7 @@ TEST_P(Optimizer, RoundingByChanceGivesTheNeighboursInBf16AndKeepsTheMean) {
   EXPECT_NEAR(ups / count, 0.3, 4 * std::sqrt(0.3 * 0.7 / count));
 }
 
-TEST_P(Optimizer, RoundingByChanceLeavesBf16AndWhatIsNotFinite) {
+TEST_P(Optimizer, StochasticRoundingLeavesBf16AndWhatIsNotFinite) {
   const float infinite = std::numeric_limits<float>::infinity(),
               maximum = __builtin_bit_cast(float, 0x7f7fffffU);
   const Floats values{0,         -0.0F,         1.5F,    -0x1.02p-100F, infinite,

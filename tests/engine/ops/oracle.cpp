@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 
 namespace troupe::engine::ops::oracle {
 namespace {
@@ -70,6 +70,8 @@ double activated(Activation activation, double x) {
       return 0.5 * x * std::erfc(-x / std::sqrt(2.0));
     case Activation::gelu_tanh:
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / pi) * (x + 0.044715 * x * x * x)));
+    case Activation::relu2:
+      return x > 0 ? x * x : 0;
   }
   return 0;
 }
@@ -102,7 +104,7 @@ Doubles rope(const Doubles& x, const Rows& positions, const Doubles& cos, const 
 }
 
 double kept(const AttentionDropout& how, int row, int head, int key) {
-  const std::uint64_t id = how.rows[static_cast<std::size_t>(row)];
+  const std::uint64_t id = how.rows.host[static_cast<std::size_t>(row)];
   const auto stream =
       how.layer << 16 | static_cast<std::uint32_t>(how.first_head + std::int64_t{head});
   const auto words =

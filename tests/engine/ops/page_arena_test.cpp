@@ -1,13 +1,13 @@
 // Ranges of pages: which are allocated, how neighbors are merged, and what is returned to the
 // system.
-#include "engine/ops/cpu/memory/page_arena.h"
+#include "engine/ops/memory/page_arena.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <vector>
 
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 
 namespace troupe::engine::ops::cpu {
 namespace {

@@ -46,7 +46,7 @@ TEST_P(Profiled, TheResultsOfEveryOperationAreTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, Profiled, testing::ValuesIn(device_cases()), case_name);
 
-TEST(ProfiledDevice, TellsOfEveryCallAndPassesItToTheFunctionOfTheSameName) {
+TEST(ProfiledDevice, ReportsEveryCallAndPassesItToTheFunctionOfTheSameName) {
   RecordedSpans outer, inner;
   const std::shared_ptr<Device> within =
       make_profiled_device(make_cpu_device({.threads = 1}), inner);
@@ -126,7 +126,7 @@ TEST(ProfiledDevice, PhasesGoAroundTheirOperators) {
 TEST(Work, OfAttentionCountsTheKeysThatAreSeen) {
   const auto device = make_reference_device();
   const Tensor q = device->empty({5, 6});  // two heads of size 3
-  const Layout layout{{0, 3, 5}, {0, 1, 2, 0, 1}};
+  const PreparedLayout layout = device->prepare({{0, 3, 5}, {0, 1, 2, 0, 1}});
   AttentionShape shape{.heads = 2, .kv_heads = 1, .head_size = 3};
   const KeyValues kv;
   EXPECT_EQ(attention_work({q, kv, layout, shape, Precision::f32}).flops,
@@ -139,7 +139,7 @@ TEST(Work, OfAttentionCountsTheKeysThatAreSeen) {
   shape.window = 2;
   EXPECT_EQ(attention_work({q, kv, layout, shape, Precision::f32}).flops,
             4 * 2 * 3 * (1 + 2 + 2 + 1 + 2));
-  const Layout late{{0, 1}, {9}};  // one row of a cache
+  const PreparedLayout late = device->prepare({{0, 1}, {9}});  // one row of a cache
   shape.window = 0;
   EXPECT_EQ(attention_work({q.rows(0, 1), kv, late, shape, Precision::f32}).bytes,
             4 * (2 * 6 + 2 * 3 * 10));
@@ -148,7 +148,7 @@ TEST(Work, OfAttentionCountsTheKeysThatAreSeen) {
 TEST(Work, OfTheHeadCountsRowsWithATarget) {
   const auto device = make_reference_device();
   const Tensor hidden = device->empty({3, 4}), weight = device->empty({10, 4});
-  const Rows targets{1, no_target, target_elsewhere};
+  const Indices targets = device->indices(Rows{1, no_target, target_elsewhere});
   EXPECT_EQ(head_work({hidden, weight, targets, {}, Precision::f32}).flops, 2 * 2 * 10 * 4);
   EXPECT_EQ(head_backward_work({hidden, weight, targets, {}, Precision::f32}, weight, false).flops,
             3 * 2 * 2 * 10 * 4);

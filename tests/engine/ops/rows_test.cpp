@@ -1,7 +1,7 @@
 // Rotations, biases, sums and moves of rows, on every device.
 #include <cmath>
 
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 #include "tests/engine/ops/oracle.h"
 
 namespace troupe::engine::ops {
@@ -22,11 +22,11 @@ TEST_P(RowOps, RopeEqualsItsFormulaAndItsInverseUndoesIt) {
     const Floats x = random_floats(rows * heads * size, 5);
     Tensor y = put({rows, heads * size}, x);
     const Tensor c = put({places, size / 2}, cos), s = put({places, size / 2}, sin);
-    device().rope(y, positions, c, s, heads, false);
+    device().rope(y, device().indices(positions), c, s, heads, false);
     EXPECT_LT(relative_error(get(y), oracle::rope(as_doubles(x), positions, as_doubles(cos),
                                                   as_doubles(sin), heads, size)),
               2e-7);
-    device().rope(y, positions, c, s, heads, true);
+    device().rope(y, device().indices(positions), c, s, heads, true);
     EXPECT_LT(relative_error(get(y), as_doubles(x)), 5e-7);
   }
 }
@@ -57,16 +57,28 @@ TEST_P(RowOps, AddAndScaleMayWorkInPlace) {
 TEST_P(RowOps, RowsMoveAndNegativeOnesDoNot) {
   const Tensor table = put({3, 2}, {1, 2, 3, 4, 5, 6});
   Tensor some = filled({4, 2}, 9);
-  device().gather_rows(table, Rows{2, -1, 0, 2}, some);
+  device().gather_rows(table, device().indices(Rows{2, -1, 0, 2}), some);
   EXPECT_EQ(get(some), (Floats{5, 6, 0, 0, 1, 2, 5, 6}));
   Tensor to = filled({3, 2}, 7);
-  device().scatter_rows(some, Rows{1, 0, -1, 2}, to);
+  device().scatter_rows(some, device().indices(Rows{1, 0, -1, 2}), to);
   EXPECT_EQ(get(to), (Floats{0, 0, 5, 6, 5, 6}));
   Tensor sums = filled({3, 2}, 1);
-  device().scatter_add_rows(some, Rows{1, -1, 1, 0}, sums);
+  device().scatter_add_rows(some, device().indices(Rows{1, -1, 1, 0}), sums);
   EXPECT_EQ(get(sums), (Floats{6, 7, 7, 9, 1, 1}));
-  EXPECT_THROW(device().gather_rows(table, Rows{3, 0, 0, 0}, some), std::logic_error);
-  EXPECT_THROW(device().scatter_add_rows(some, Rows{3, 0, 0, 0}, sums), std::logic_error);
+  EXPECT_THROW(device().gather_rows(table, device().indices(Rows{3, 0, 0, 0}), some),
+               std::logic_error);
+  EXPECT_THROW(device().scatter_add_rows(some, device().indices(Rows{3, 0, 0, 0}), sums),
+               std::logic_error);
+}
+
+TEST_P(RowOps, APreparedLayoutHasTheCacheRowOfEachRow) {
+  // Two sequences, the second of which continues at position 3; pages of two keys.
+  const std::vector<Rows> pages{{4}, {0, 7, 2}};
+  const PreparedLayout layout = device().prepare({{0, 2, 5}, {0, 1, 3, 4, 5}}, {2, pages});
+  EXPECT_EQ(layout.row_positions.host, (Rows{0, 1, 3, 4, 5}));
+  EXPECT_EQ(layout.cache_rows.host, (Rows{8, 9, 15, 4, 5}));
+  EXPECT_THROW(device().prepare({{0, 2, 5}, {0, 2, 3, 4, 5}}, {2, pages}), std::logic_error);
+  EXPECT_TRUE(device().prepare({{0, 1}, {0}}).cache_rows.host.empty());
 }
 
 // Enough rows for several threads: each sum keeps the order of the rows.
@@ -85,9 +97,9 @@ TEST_P(RowOps, ManyRowsMoveAndAddUpInTheirOrder) {
         sums[static_cast<std::size_t>(rows[i]) * width + j] += values[i * width + j];
   const Tensor from = put({count, width}, values);
   Tensor table = filled({places, width}, 0.5F), to = filled({count, width}, 9);
-  device().scatter_add_rows(from, rows, table);
+  device().scatter_add_rows(from, device().indices(rows), table);
   EXPECT_EQ(get(table), sums);
-  device().gather_rows(table, rows, to);
+  device().gather_rows(table, device().indices(rows), to);
   for (const std::int32_t row : rows)
     for (std::size_t j = 0; j < width; ++j)
       moved.push_back(row < 0 ? 0 : sums[static_cast<std::size_t>(row) * width + j]);

@@ -1,5 +1,5 @@
 // The thread pool: each item once, no loop mixed with another.
-#include "engine/ops/cpu/thread_pool.h"
+#include "engine/ops/cpu/context/thread_pool.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>

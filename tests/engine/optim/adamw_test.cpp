@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 #include "engine/ops/cpu/cpu_options.h"
 
 namespace troupe::engine::optim {
@@ -30,10 +30,10 @@ struct Oracle {
     for (std::size_t i = 0; i < p.size(); ++i) {
       const double g = grads[i] * clip;
       if (decays[i]) p[i] -= lr * c.weight_decay * p[i];
-      m[i] = c.beta1 * m[i] + (1 - c.beta1) * g;
-      v[i] = c.beta2 * v[i] + (1 - c.beta2) * g * g;
-      p[i] -= lr * (m[i] / (1 - std::pow(c.beta1, t))) /
-              (std::sqrt(v[i] / (1 - std::pow(c.beta2, t))) + c.eps);
+      m[i] = c.betas[0] * m[i] + (1 - c.betas[0]) * g;
+      v[i] = c.betas[1] * v[i] + (1 - c.betas[1]) * g * g;
+      p[i] -= lr * (m[i] / (1 - std::pow(c.betas[0], t))) /
+              (std::sqrt(v[i] / (1 - std::pow(c.betas[1], t))) + c.eps);
     }
     return norm;
   }
@@ -60,8 +60,8 @@ struct AdamWTest : ::testing::Test {
 TEST_F(AdamWTest, FollowsTheDocumentedFormulaForEverySetting) {
   for (const AdamWConfig& config :
        {AdamWConfig{}, AdamWConfig{.weight_decay = 0.1},
-        AdamWConfig{.beta1 = 0.9, .beta2 = 0.95, .weight_decay = 0.1, .max_grad_norm = 0},
-        AdamWConfig{.eps = 1e-3, .max_grad_norm = 0.01}, AdamWConfig{.beta1 = 0, .beta2 = 0}}) {
+        AdamWConfig{.betas = {0.9, 0.95}, .weight_decay = 0.1, .max_grad_norm = 0},
+        AdamWConfig{.eps = 1e-3, .max_grad_norm = 0.01}, AdamWConfig{.betas = {0, 0}}}) {
     reset();
     AdamW optimizer(parameters);
     Oracle oracle{{start.begin(), start.end()},
@@ -103,7 +103,7 @@ TEST_F(AdamWTest, OneUpdateByHand) {
 
 TEST_F(AdamWTest, ClippingScalesOnlyWhatIsAboveTheBound) {
   // The first moment is the gradient of the update if beta1 is 0.
-  const AdamWConfig config{.beta1 = 0, .max_grad_norm = 10};
+  const AdamWConfig config{.betas = {0, 0.999}, .max_grad_norm = 10};
   set_grads(std::vector<float>(start.size(), 1));
   AdamW below(parameters);
   ASSERT_TRUE(below.step(0, config));
@@ -193,7 +193,7 @@ TEST_F(AdamWTest, ARefusedUpdateThatClearsLeavesNoGradient) {
   EXPECT_EQ(ops::to_host(*device, parameters.grads()), std::vector<float>(start.size(), 0));
 }
 
-TEST_F(AdamWTest, WeightsThatAreRoundedByChanceAreBf16AndOnTheMeanThoseOfTheMaster) {
+TEST_F(AdamWTest, WeightsThatAreRoundedStochasticallyAreBf16AndOnTheMeanThoseOfTheMaster) {
   // Updates of an eighth of what a weight near 1 can show in bf16: rounded to nearest, none of them
   // would ever be seen.
   const double rate = 0x1p-10;
@@ -204,7 +204,7 @@ TEST_F(AdamWTest, WeightsThatAreRoundedByChanceAreBf16AndOnTheMeanThoseOfTheMast
     AdamW optimizer(parameters);
     for (int i = 0; i < updates; ++i) {
       set_grads(std::vector<float>(start.size(), 1.0F));
-      ASSERT_TRUE(optimizer.step(rate, {.eps = 0, .bf16_weights = true, .seed = seed}));
+      ASSERT_TRUE(optimizer.step(rate, {.eps = 0, .weights = nn::WeightType::bf16, .seed = seed}));
     }
     for (const float value : values()) {
       EXPECT_EQ(std::bit_cast<std::uint32_t>(value) & 0xffffU, 0U);
@@ -214,13 +214,13 @@ TEST_F(AdamWTest, WeightsThatAreRoundedByChanceAreBf16AndOnTheMeanThoseOfTheMast
   EXPECT_NEAR(moved, updates * rate, 0.03 * updates * rate);
 }
 
-TEST_F(AdamWTest, WeightsOfTwoUpdatesAreRoundedByChancesOfTheirOwn) {
+TEST_F(AdamWTest, RoundingsOfTwoUpdatesHaveRandomNumbersOfTheirOwn) {
   const auto after = [&](std::uint64_t seed, std::int64_t done) {
     reset();
     AdamW optimizer(parameters);
     optimizer.set_steps(done);
     set_grads(std::vector<float>(start.size(), 0.0F));
-    EXPECT_TRUE(optimizer.step(1e-3, {.bf16_weights = true, .seed = seed}));
+    EXPECT_TRUE(optimizer.step(1e-3, {.weights = nn::WeightType::bf16, .seed = seed}));
     return values();
   };
   EXPECT_EQ(after(1, 0), after(1, 0));

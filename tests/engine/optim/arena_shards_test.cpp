@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 #include "engine/nn/gradient_sums.h"
 #include "engine/nn/gradients.h"
 #include "engine/nn/weight_gather.h"
@@ -93,7 +93,7 @@ TEST(ArenaShards, SumTheirPiecesInTheOrderOfTheRanksAndGatherWeights) {
       for (const auto& piece : shards.mine(0, count))
         for (std::int64_t i = piece.begin; i < piece.end; ++i)
           ASSERT_EQ(found[static_cast<std::size_t>(i)], expected[static_cast<std::size_t>(i)]);
-      WeightGather(*mine.device, shards, mine.parameters.grads()).finish();
+      WeightGather(shards, mine.parameters.grads()).finish();
       EXPECT_EQ(mine.gradients(), expected);
     });
 }
@@ -143,7 +143,9 @@ Updated updates(Communicator& dp, std::shared_ptr<const ArenaShards> shards, Ran
                 bool rounded) {
   optim::AdamW optimizer(mine.parameters, nullptr, shards, nullptr,
                          rounded ? DType::bf16 : DType::f32);
-  const optim::AdamWConfig config{.weight_decay = 0.1, .bf16_weights = rounded, .seed = 3};
+  const optim::AdamWConfig config{.weight_decay = 0.1,
+                                  .weights = rounded ? nn::WeightType::bf16 : nn::WeightType::f32,
+                                  .seed = 3};
   Updated found;
   for (std::uint64_t step = 0; step < 3; ++step) {
     mine.device->upload(mine.parameters.grads(),

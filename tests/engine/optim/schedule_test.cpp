@@ -80,8 +80,7 @@ TEST(Schedule, WarmUpStableDecayHasThreeParts) {
 
 // get_lr() of megatron/core/optimizer_param_scheduler.py with a peak of 1, written again.
 double megatron_rate(const ScheduleOptions& o, ScheduleKind kind, double step) {
-  const double warmup = static_cast<double>(o.warmup_steps),
-               end = static_cast<double>(o.total_steps);
+  const double warmup = o.warmup_steps, end = static_cast<double>(o.total_steps);
   if (warmup > 0 && step <= warmup) return o.warmup_start + (1 - o.warmup_start) * step / warmup;
   if (kind == ScheduleKind::constant) return 1;
   if (step > end) return o.min_ratio;
@@ -124,10 +123,11 @@ TEST(Schedule, IsMegatronsForEveryStyle) {
 TEST(Schedule, NeverLeavesZeroToOneWhateverTheSteps) {
   for (const auto name : {ScheduleKind::constant, ScheduleKind::linear, ScheduleKind::cosine,
                           ScheduleKind::inverse_sqrt, ScheduleKind::wsd})
-    for (std::int64_t total : {1, 2, 7})
-      for (std::int64_t warmup = 0; warmup <= total; ++warmup) {
-        const auto rate = make(name, {.total_steps = total, .warmup_steps = warmup});
-        for (std::int64_t k = 0; k < 20; ++k) {
+    for (int total : {1, 2, 7})
+      for (int warmup = 0; warmup <= total; ++warmup) {
+        const auto rate =
+            make(name, {.total_steps = total, .warmup_steps = static_cast<double>(warmup)});
+        for (int k = 0; k < 20; ++k) {
           EXPECT_GE(rate(k), 0) << static_cast<int>(name) << total << warmup << k;
           EXPECT_LE(rate(k), 1) << static_cast<int>(name) << total << warmup << k;
         }

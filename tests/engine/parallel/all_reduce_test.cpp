@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
-#include "engine/base/error.h"
-#include "engine/base/random.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/random/random.h"
 #include "tests/support/on_ranks.h"
 
 namespace troupe::engine::parallel {

@@ -1,10 +1,10 @@
-#include "engine/parallel/hostile.h"
+#include "tests/support/hostile.h"
 
 #include <gmock/gmock.h>
 
 #include <future>
 
-#include "engine/base/random.h"
+#include "engine/base/random/random.h"
 #include "engine/parallel/all_reduce.h"
 #include "engine/parallel/grid.h"
 #include "tests/support/on_ranks.h"
@@ -39,7 +39,7 @@ TEST(Hostile, PausesChangeNoBit) {
     });
 }
 
-TEST(Hostile, FailsAtTheCallItWasToldTo) {
+TEST(Hostile, FailsAtTheConfiguredCall) {
   const auto run = [](std::int64_t fail_at) {
     test::on_ranks(3, [&](Communicator& group) {
       const auto hostile =

@@ -6,11 +6,11 @@
 #include <atomic>
 #include <future>
 
-#include "engine/base/check.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/errors/error.h"
 #include "engine/parallel/all_reduce.h"
-#include "engine/parallel/hostile.h"
 #include "engine/parallel/profiled_communicator.h"
+#include "tests/support/hostile.h"
 #include "tests/support/on_ranks.h"
 #include "tests/support/operation_oracle.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::parallel {
 namespace {

@@ -30,7 +30,7 @@ std::span<std::byte> bytes_of(auto& values) {
   return std::as_writable_bytes(std::span(values));
 }
 
-TEST(ProfiledCommunicator, TellsOfEveryCollectiveOfAGroupAndOfThoseSplitOff) {
+TEST(ProfiledCommunicator, ReportsEveryCollectiveOfAGroupAndThoseSplitOff) {
   on_ranks(2, [](Communicator& group) {
     RecordedSpans recorded;
     const auto profiled = make_profiled(group.split(0, group.rank()), recorded);

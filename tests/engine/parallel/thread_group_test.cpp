@@ -6,8 +6,8 @@
 #include <future>
 #include <numeric>
 
-#include "engine/base/check.h"
-#include "engine/base/error.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/errors/error.h"
 #include "engine/parallel/all_reduce.h"
 #include "tests/support/on_ranks.h"
 
@@ -60,7 +60,7 @@ TEST(ThreadGroup, MovesBytesForOneToEightRanks) {
     });
 }
 
-TEST(ThreadGroup, ManyMeetingsInARowStayApart) {
+TEST(ThreadGroup, ManyCollectivesInARowStaySeparate) {
   on_ranks(4, [&](Communicator& group) {
     for (int round = 0; round < 2000; ++round) {
       std::vector<int> mine{round * 10 + group.rank()}, all(4);

@@ -1,12 +1,13 @@
-// Pauses and new weights of a generation service.
+// Pauses and new weights of a generation thread.
 #include <gtest/gtest.h>
 
 #include <future>
 #include <mutex>
 
 #include "engine/ops/cpu/cpu_options.h"
-#include "engine/serving/generation_service.h"
+#include "engine/serving/generation_thread.h"
 #include "tests/engine/generate/tiny_model.h"
+#include "tests/support/generate_all.h"
 
 namespace troupe::engine::serving {
 namespace {
@@ -28,7 +29,7 @@ class NewWeights : public testing::Test {
   std::future<Outcome> submit(std::int32_t tokens, std::function<void()> on_token = {}) {
     const auto promise = std::make_shared<std::promise<Outcome>>();
     std::vector<Job> jobs(1);
-    jobs[0].request = std::make_shared<const Request>(request(tokens));
+    jobs[0].request = std::make_shared<const generate::Request>(request(tokens));
     if (on_token) jobs[0].on_token = [on_token](const generate::TokenEvent&) { on_token(); };
     jobs[0].on_end = [promise](Outcome outcome) { promise->set_value(std::move(outcome)); };
     value_or_throw(service_->submit(std::move(jobs), "client"));
@@ -54,14 +55,18 @@ class NewWeights : public testing::Test {
   }
   Generation alone(models::Decoder& model, std::int32_t tokens) {
     auto generator = value_or_throw(generate::Generator::create(model, {}));
-    return value_or_throw(generator.generate_all({request(tokens)})).at(0);
+    return value_or_throw(test::generate_all(generator, {request(tokens)})).at(0);
   }
 
   std::unique_ptr<ops::Device> device_ = ops::make_reference_device();
   std::unique_ptr<models::Decoder> model_ = test::tiny_model(*device_);
   std::unique_ptr<models::Decoder> other_ = test::tiny_model(*device_, 2);
-  std::unique_ptr<GenerationService> service_ =
-      value_or_throw(GenerationService::start(*model_, {}, {}));
+  Engine engine_{*model_, {}};
+  std::unique_ptr<GenerationThread> service_;
+  void SetUp() override {
+    value_or_throw(engine_.start());
+    service_ = std::make_unique<GenerationThread>(engine_, ServiceLimits());
+  }
 };
 
 TEST_F(NewWeights, TokensAreThoseOfTheNewWeights) {

@@ -4,7 +4,7 @@
 
 #include <future>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/scoring.h"
 #include "tests/engine/generate/tiny_model.h"
@@ -52,7 +52,8 @@ TEST(PoolingService, ScoresHaveTheBitsOfTheTrainer) {
       expected.push_back(
           train::scores(*model, one, loss::ReadAt::token, {}, {.every_token = true}));
     }
-    PoolingService service(*model, ops::Precision::f32, {});
+    Engine engine(*model, {});
+    PoolingService service(engine, {});
     for (const bool every_token : {true, false}) {
       auto found = submit(service, 50, every_token);
       for (std::size_t n = 0; n < found.size(); ++n) {
@@ -72,7 +73,8 @@ TEST(PoolingService, EmbeddingsAreHiddenStatesOfTheLastToken) {
     const auto hidden = ops::to_host(*device, test::full_forward(*model, tokens_of(n)));
     expected.emplace_back(hidden.end() - model->spec().width, hidden.end());
   }
-  PoolingService service(*model, ops::Precision::f32, {});
+  Engine engine(*model, {});
+  PoolingService service(engine, {});
   auto found = submit(service, 20, false);
   for (std::size_t n = 0; n < found.size(); ++n)
     EXPECT_EQ(value_or_throw(found[n].get()), expected[n]) << n;
@@ -82,7 +84,8 @@ TEST(PoolingService, EmbeddingsAreHiddenStatesOfTheLastToken) {
 TEST(PoolingService, TextsThatNobodyWaitsForAreNotComputed) {
   const auto device = ops::make_reference_device();
   const auto model = model_with(*device, 1);
-  PoolingService service(*model, ops::Precision::f32, {});
+  Engine engine(*model, {});
+  PoolingService service(engine, {});
   std::vector<PoolingJob> jobs;
   std::promise<Values> dropped, kept;
   jobs.push_back({tokens_of(0), false, [&](Values values) { dropped.set_value(std::move(values)); },
@@ -97,9 +100,11 @@ TEST(PoolingService, TextsThatNobodyWaitsForAreNotComputed) {
 TEST(PoolingService, EveryJobEnds) {
   const auto device = ops::make_reference_device();
   const auto model = model_with(*device, 1);
-  PoolingService late(*model, ops::Precision::f32, {.deadline = std::chrono::seconds(0)});
+  Engine engine(*model, {});
+  PoolingService late(engine, {.deadline = std::chrono::seconds(0)});
   for (auto& each : submit(late, 3, false)) EXPECT_EQ(each.get().error().code, Errc::timeout);
-  PoolingService service(*model, ops::Precision::f32, {.max_waiting = 40});
+  Engine other(*model, {});
+  PoolingService service(other, {.max_waiting = 40});
   EXPECT_EQ(service.submit(std::vector<PoolingJob>(41), "client").error().code, Errc::full);
   auto found = submit(service, 40, false);
   service.stop();

@@ -11,6 +11,7 @@
 #include "engine/train/scoring.h"
 #include "tests/engine/generate/same_generation.h"
 #include "tests/engine/generate/tiny_model.h"
+#include "tests/support/generate_all.h"
 
 namespace troupe::engine::generate {
 namespace {
@@ -36,7 +37,8 @@ PromptScores scores_of(models::Decoder& model, const std::vector<std::int32_t>& 
     out = scores;
   };
   auto generator = value_or_throw(Generator::create(model, std::move(config)));
-  const auto done = value_or_throw(generator.generate_all({scoring(7, prompt, alternatives)}));
+  const auto done =
+      value_or_throw(test::generate_all(generator, {scoring(7, prompt, alternatives)}));
   EXPECT_TRUE(done.at(0).ids.empty());
   EXPECT_EQ(done.at(0).finish, FinishReason::length);
   EXPECT_EQ(generator.free_pages(), generator.pages());
@@ -156,7 +158,7 @@ TEST(PromptScores, ChangeNoBitWhateverIsComputedBesideThem) {
       EXPECT_TRUE(found.emplace(id, scores).second) << "once per request";
     };
     auto generator = value_or_throw(Generator::create(*model, config));
-    const auto done = value_or_throw(generator.generate_all(requests));
+    const auto done = value_or_throw(test::generate_all(generator, requests));
     for (std::size_t i = 0; i < requests.size(); ++i) {
       Request plain = requests[i];
       plain.prompt_alternatives = -1;

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "tests/engine/tokenizer/test_data.h"
 
 namespace troupe::engine::tokenizer {
@@ -179,7 +179,7 @@ TEST(Jinja, TreatsWhiteSpaceAsTransformersSetsItUp) {
   EXPECT_EQ(shown("x {% if true %}\ny{% endif %}"), "x y");
 }
 
-TEST(Jinja, SaysWhatIsWrong) {
+TEST(Jinja, StatesWhatIsWrong) {
   const std::map<std::string, std::string> cases = {
       {"{{ a.b }}", "'a' is undefined"},
       {"{{ a + 1 }}", "'a' is undefined"},

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "tests/engine/tokenizer/test_data.h"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/base/regex.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -220,7 +220,7 @@ TEST(Regex, FindsWhatOnlyALongSearchFinds) {
   EXPECT_EQ(matches, (std::vector<Range>{{0, 1}, {14, 315}, {315, 316}}));
 }
 
-TEST(Regex, SpeaksOnigurumasDialect) {
+TEST(Regex, ReadsOnigurumasSyntax) {
   const auto matches = [](const std::string& pattern, const std::string& text) {
     std::vector<std::string> out;
     auto regex = Regex::compile(pattern, "test");

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "tests/engine/tokenizer/test_data.h"
 

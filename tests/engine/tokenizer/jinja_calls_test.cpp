@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "engine/base/cancellation.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/cancellation.h"
 #include "engine/tokenizer/chat_template.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "tests/support/template_calls.h"

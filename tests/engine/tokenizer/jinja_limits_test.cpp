@@ -4,7 +4,7 @@
 
 #include <ctime>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/chat_template.h"
 #include "tests/support/sanitized.h"
 

@@ -2,8 +2,8 @@
 // (tests/data/README.md says how).
 #include <gtest/gtest.h>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/chat_template.h"
 
 namespace troupe::engine::tokenizer {

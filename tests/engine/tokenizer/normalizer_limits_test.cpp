@@ -9,9 +9,9 @@
 #include <fstream>
 #include <random>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/tokenizer/base/growth.h"
 #include "engine/tokenizer/normalizers/normalizer.h"
 #include "engine/tokenizer/normalizers/unicode.h"

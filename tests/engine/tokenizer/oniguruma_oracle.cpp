@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "engine/base/utf8.h"
+#include "engine/base/text/utf8.h"
 
 namespace troupe::engine::tokenizer {
 namespace {

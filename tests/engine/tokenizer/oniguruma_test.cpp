@@ -5,9 +5,9 @@
 
 #include <random>
 
-#include "engine/base/character_classes.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/text/character_classes.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/tokenizer/base/regex.h"
 #include "tests/engine/tokenizer/oniguruma_oracle.h"
 

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <thread>
 
-#include "engine/base/file.h"
-#include "engine/base/json.h"
+#include "engine/base/files/file.h"
+#include "engine/base/json/json.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "tests/engine/tokenizer/test_data.h"
 

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <map>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
@@ -222,7 +222,7 @@ TEST(PromptTypes, TellOfToolsBehindTheSystemText) {
       testing::HasSubstr("<|im_start|>user\n<tool_response>\n3\n</tool_response><|im_end|>\n"));
 }
 
-TEST(PromptTypes, AnUnknownNameIsToldTheOthers) {
+TEST(PromptTypes, AnUnknownNameGetsTheOthers) {
   const auto none = prompt_type("nosuch");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, Errc::not_found);

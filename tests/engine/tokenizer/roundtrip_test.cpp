@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
-#include "engine/base/utf8.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
+#include "engine/base/text/utf8.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "tests/engine/tokenizer/test_data.h"
 
@@ -61,7 +61,7 @@ TEST(ByteLevelTokenizer, DecodesWhatItEncoded) {
   }
 }
 
-TEST(StreamDecoder, SaysWhatTheWholeSays) {
+TEST(StreamDecoder, GivesWhatTheWholeGives) {
   for (const char* folder :
        {"tokenizers/gpt2", "tokenizers/qwen2.5", "tokenizers/mistral-7b", "models/stories260k/hf",
         "models/tinystories-656k", "models/digit-completion"}) {

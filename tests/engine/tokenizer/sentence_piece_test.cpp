@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "engine/base/file.h"
-#include "engine/base/json.h"
+#include "engine/base/files/file.h"
+#include "engine/base/json/json.h"
 #include "engine/tokenizer/models/sentence_piece_file.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "tests/engine/tokenizer/test_data.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 #include "engine/tokenizer/tokenizer.h"
 
 namespace troupe::engine::tokenizer {

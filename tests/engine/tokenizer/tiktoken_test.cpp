@@ -8,7 +8,7 @@
 #include <fstream>
 #include <numeric>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/base/byte_alphabet.h"
 #include "tests/engine/tokenizer/test_data.h"
 

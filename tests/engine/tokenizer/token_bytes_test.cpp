@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "engine/base/utf8.h"
+#include "engine/base/text/utf8.h"
 #include "tests/engine/tokenizer/test_data.h"
 
 namespace troupe::engine::tokenizer {

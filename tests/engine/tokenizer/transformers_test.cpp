@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "engine/tokenizer/tokenizer.h"
 #include "tests/engine/tokenizer/test_data.h"
 

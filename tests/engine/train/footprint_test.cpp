@@ -5,7 +5,7 @@
 
 #include "algorithms/losses/sft_loss.h"
 #include "engine/ops/cpu/cpu_options.h"
-#include "engine/ops/cpu/memory/block_pool.h"
+#include "engine/ops/memory/block_pool.h"
 #include "engine/train/trainer.h"
 #include "tests/support/grid_decoder.h"
 #include "tests/support/llama_spec.h"
@@ -60,7 +60,7 @@ double measured(const models::DecoderSpec& spec, const Recomputed& recomputed, s
     trainer.forward_backward(uniform_batch(2 * tokens / 64, 64), loss);
     value_or_throw(trainer.update(1e-3));
   }
-  EXPECT_LE(device->memory().held, device->memory().peak + ops::cpu::BlockPool::slack);
+  EXPECT_LE(device->memory().held, device->memory().peak + ops::BlockPool::slack);
   return static_cast<double>(device->memory().peak - before);
 }
 
@@ -69,10 +69,13 @@ models::Split whole(const models::DecoderSpec& spec) {
 }
 
 TEST(Footprint, IsWithinAFifthOfWhatARunUses) {
-  for (const Recomputed recomputed :
-       {Recomputed{}, Recomputed{.layers = true}, Recomputed{.attention = true},
-        Recomputed{.activation = true}, Recomputed{.norm = true},
-        Recomputed{.attention = true, .activation = true, .norm = true}})
+  for (const Recomputed& recomputed :
+       {Recomputed{}, Recomputed{.kinds = {nn::Recompute::full}},
+        Recomputed{.kinds = {nn::Recompute::attention}},
+        Recomputed{.kinds = {nn::Recompute::activation}},
+        Recomputed{.kinds = {nn::Recompute::norm}},
+        Recomputed{
+            .kinds = {nn::Recompute::attention, nn::Recompute::activation, nn::Recompute::norm}}})
     for (const std::int32_t tokens : {256, 1024}) {
       const double used = measured(small_model(), recomputed, tokens);
       const auto estimate = static_cast<double>(
@@ -102,7 +105,7 @@ TEST(Footprint, CountsLogitsThatALossKeeps) {
 TEST(Footprint, OfEachRankIsWithinAFifthOfWhatItUses) {
   const models::DecoderSpec spec =
       small_model();  // three key/value heads: one rank has two of them
-  for (const Recomputed recomputed : {Recomputed{}, Recomputed{.layers = true}}) {
+  for (const Recomputed& recomputed : {Recomputed{}, Recomputed{.kinds = {nn::Recompute::full}}}) {
     const auto used = test::on_grid({.dp = 1, .tp = 2}, [&](const parallel::Mesh& mesh) {
       return measured(spec, recomputed, 1024, &mesh);
     });
@@ -129,9 +132,10 @@ TEST(Footprint, CountsTheSecondGradientOfATiedEmbedding) {
 
 TEST(Footprint, EachChoiceUsesLessThanKeepingAll) {
   const double all = measured(small_model(), {}, 1024),
-               layers = measured(small_model(), {.layers = true}, 1024);
-  const double some =
-      measured(small_model(), {.attention = true, .activation = true, .norm = true}, 1024);
+               layers = measured(small_model(), {.kinds = {nn::Recompute::full}}, 1024);
+  const double some = measured(
+      small_model(),
+      {.kinds = {nn::Recompute::attention, nn::Recompute::activation, nn::Recompute::norm}}, 1024);
   EXPECT_LT(layers, some);
   EXPECT_LT(some, all);
 }
@@ -151,10 +155,10 @@ TEST(Footprint, OfALayerOfAHundredMillionParameters) {
            (kept_floats(two, recomputed, whole(two)) - kept_floats(one, recomputed, whole(one)));
   };
   EXPECT_EQ(of({}), 4 * (8 * 768 + 3 * 2048 + 14));
-  EXPECT_EQ(of({.attention = true}), 4 * (7 * 768 + 3 * 2048 + 2));
-  EXPECT_EQ(of({.activation = true}), 4 * (8 * 768 + 2 * 2048 + 14));
-  EXPECT_EQ(of({.norm = true}), 4 * (6 * 768 + 3 * 2048 + 14));
-  EXPECT_EQ(of({.layers = true}), 4 * 768);
+  EXPECT_EQ(of({.kinds = {nn::Recompute::attention}}), 4 * (7 * 768 + 3 * 2048 + 2));
+  EXPECT_EQ(of({.kinds = {nn::Recompute::activation}}), 4 * (8 * 768 + 2 * 2048 + 14));
+  EXPECT_EQ(of({.kinds = {nn::Recompute::norm}}), 4 * (6 * 768 + 3 * 2048 + 14));
+  EXPECT_EQ(of({.kinds = {nn::Recompute::full}}), 4 * 768);
 }
 
 }  // namespace

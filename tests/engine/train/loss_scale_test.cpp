@@ -50,7 +50,7 @@ class InF16 : public testing::Test {
   Trainer trainer(ops::Precision precision, double scale) {
     return Trainer(
         test::random_decoder(*device_, 5, true),
-        {.precision = precision, .loss_scale = {.initial = scale, .window = 2, .hysteresis = 1}});
+        {.dtype = precision, .loss_scale = {.initial = scale, .window = 2, .hysteresis = 1}});
   }
   optim::AdamW::Report step(Trainer& trainer) {
     trainer.forward_backward(batch_, algorithms::SftLoss{});

@@ -60,7 +60,7 @@ struct Fixture {
     test::randomize(model->parameters(), seed + 500, 0.5);
   }
   Tensor hidden() {
-    const ops::Layout layout = layout_of(batch);
+    const ops::PreparedLayout layout = device->prepare(layout_of(batch));
     nn::Saved nothing = nn::Saved::nothing();
     return model->forward(batch.tokens, {*device, layout}, nothing);
   }
@@ -187,7 +187,7 @@ void expect_true_slope(const models::DecoderSpec& spec, loss::ReadAt at) {
   }
 }
 
-TEST(OutputHead, BackwardIsTheSlopeOfWhatWasRead) {
+TEST(OutputHead, BackwardIsTheGradientOfWhatWasRead) {
   for (const auto at : {loss::ReadAt::before, loss::ReadAt::token}) {
     expect_true_slope<false>(untied(3), at);
     expect_true_slope<true>(scored(test::random_spec(3), 2, false), at);

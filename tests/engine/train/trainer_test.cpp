@@ -94,7 +94,7 @@ TEST_F(OneTrainer, AGradientThatIsNotFiniteChangesNoWeightAndIsForgotten) {
   EXPECT_NE(weights(), before);
 }
 
-TEST_F(OneTrainer, SlopesKnownBeforehandGiveTheBitsOfSlopesFoundOut) {
+TEST_F(OneTrainer, GradientsKnownBeforehandGiveTheBitsOfGradientsFoundOut) {
   std::vector<std::vector<float>> found;
   std::vector<BatchLoss> losses;
   for (const loss::AnyLoss& loss :

@@ -26,7 +26,7 @@ class UnsetGradients : public testing::TestWithParam<test::GridModel> {
   std::vector<float> weights(ops::Device& device, ops::Precision precision, bool cleared) const {
     auto model = std::make_unique<models::Decoder>(device, GetParam().spec, true);
     test::randomize(model->parameters(), 4, 0.5);
-    Trainer trainer(std::move(model), {.precision = precision, .micro_batch_tokens = 12});
+    Trainer trainer(std::move(model), {.dtype = precision, .micro_batch_tokens = 12});
     auto& parameters = trainer.model().parameters();
     for (int update = 1; update <= 4; ++update) {
       if (update != 3) trainer.forward_backward(batch_, algorithms::SftLoss{});
@@ -43,6 +43,8 @@ class UnsetGradients : public testing::TestWithParam<test::GridModel> {
 
 INSTANTIATE_TEST_SUITE_P(Families, UnsetGradients, testing::ValuesIn(test::grid_models()),
                          [](const auto& each) { return each.param.title; });
+INSTANTIATE_TEST_SUITE_P(Mixtures, UnsetGradients, testing::Values(test::mixture_model()),
+                         [](const auto& each) { return each.param.title; });
 
 TEST_P(UnsetGradients, GiveTheBitsOfClearedOnes) {
   const auto reference = ops::make_reference_device(), cpu = ops::make_cpu_device({.threads = 2});
@@ -56,7 +58,7 @@ TEST(UnsetGradient, OfATableIsClearedBeforeRowsAreAdded) {
   const auto device = ops::make_reference_device();
   nn::Parameters parameters(*device, {{.name = "table", .shape = {3, 2}}}, true);
   nn::Parameter& table = parameters.at("table");
-  ops::Layout layout;
+  const ops::PreparedLayout layout;
   nn::Saved saved;
   const nn::Embedding embedding{.table = &table};
   device->fill(table.grad, 9);

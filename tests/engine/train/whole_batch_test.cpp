@@ -51,14 +51,15 @@ struct Highest {
   }
 };
 
-struct Found {
+struct StepResult {
   double loss = 0;
   std::int64_t tokens = 0;
   std::map<std::string, double> report;
   std::vector<float> gradient;
 };
 
-Found measure(const test::Mesh& mesh, const loss::AnyLoss& loss, std::int32_t micro_batch_tokens) {
+StepResult measure(const test::Mesh& mesh, const loss::AnyLoss& loss,
+                   std::int32_t micro_batch_tokens) {
   const test::GridModel model = test::grid_models()[0];
   const auto device = ops::make_cpu_device({.threads = 1});
   Trainer trainer(test::grid_decoder(*device, model, 3, mesh, true),
@@ -72,7 +73,7 @@ Found measure(const test::Mesh& mesh, const loss::AnyLoss& loss, std::int32_t mi
           nn::gather_logical(parameters, parameters.grads(), mesh)};
 }
 
-void expect_near(const Found& a, const Found& b) {
+void expect_near(const StepResult& a, const StepResult& b) {
   EXPECT_NEAR(a.loss, b.loss, 2e-6 * std::max(1.0, std::abs(b.loss)));
   EXPECT_EQ(a.tokens, b.tokens);
   for (const auto& [name, value] : b.report)
@@ -86,7 +87,7 @@ void expect_near(const Found& a, const Found& b) {
   EXPECT_LT(test::dot(difference, difference), 1e-10 * size);
 }
 
-void expect_equal(const Found& a, const Found& b) {
+void expect_equal(const StepResult& a, const StepResult& b) {
   EXPECT_EQ(a.loss, b.loss);
   EXPECT_EQ(a.tokens, b.tokens);
   EXPECT_EQ(a.report, b.report);
@@ -95,8 +96,8 @@ void expect_equal(const Found& a, const Found& b) {
 
 TEST(WholeBatch, TwoPassesGiveTheBitsOfOneWhereALossNeedsOnlyOne) {
   for (const std::int32_t tokens : {1, 30, 70, 1 << 20}) {
-    const Found one = measure(test::Mesh(), Separate<false>{}, tokens),
-                two = measure(test::Mesh(), Separate<true>{}, tokens);
+    const StepResult one = measure(test::Mesh(), Separate<false>{}, tokens),
+                     two = measure(test::Mesh(), Separate<true>{}, tokens);
     expect_equal(one, two);
   }
 }
@@ -112,14 +113,14 @@ TEST(WholeBatch, TwoPassesGiveTheBitsOfOneOnReplicas) {
 TEST(WholeBatch, MicroBatchesAndReplicasChangeNothing) {
   for (const loss::AnyLoss& loss : {loss::AnyLoss(Spread{}), loss::AnyLoss(Highest{})}) {
     SCOPED_TRACE(loss.spec().name);
-    const Found whole = measure(test::Mesh(), loss, 1 << 20);
+    const StepResult whole = measure(test::Mesh(), loss, 1 << 20);
     for (const std::int32_t tokens : {1, 30, 70})
       expect_equal(measure(test::Mesh(), loss, tokens), whole);
     for (const test::Grid grid : {test::Grid{2, 1}, test::Grid{1, 2}, test::Grid{3, 2}}) {
       const auto ranks =
           test::on_grid(grid, [&](const test::Mesh& mesh) { return measure(mesh, loss, 30); });
       expect_near(ranks[0], whole);
-      for (const Found& rank : ranks) {
+      for (const StepResult& rank : ranks) {
         EXPECT_EQ(rank.loss, ranks[0].loss) << "every replica evaluated the same batch";
         EXPECT_EQ(rank.report, ranks[0].report);
       }

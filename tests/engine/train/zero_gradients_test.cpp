@@ -1,6 +1,6 @@
 // Tensors without a gradient are reported at the two steps at which they are checked.
-#include "engine/train/zero_gradients.h"
 #include "engine/ops/cpu/cpu_options.h"
+#include "engine/train/trainer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -246,19 +246,19 @@ TEST(Convert, TheCommandKeepsLogProbabilities) {
   const std::string root = scratch_folder(), hf = root + "/hf";
   std::filesystem::copy(data("models/stories260k/hf"), hf);
   const std::string flags = " convert --use-mcore-models --model-type GPT --tokenizer-model x ";
-  const Said there = run_program(cat(flags, "--load-model-type hf --save-model-type mg --load-dir ",
-                                     hf, " --save-dir ", root,
-                                     "/mg --target-tensor-parallel-size 2 "
-                                     "--target-pipeline-parallel-size 2 --num-layer-list 2, 3 "
-                                     "--model-type-hf llama2 --params-dtype fp32"));
+  const ProgramOutput there = run_program(
+      cat(flags, "--load-model-type hf --save-model-type mg --load-dir ", hf, " --save-dir ", root,
+          "/mg --target-tensor-parallel-size 2 "
+          "--target-pipeline-parallel-size 2 --num-layer-list 2, 3 "
+          "--model-type-hf llama2 --params-dtype fp32"));
   ASSERT_EQ(there.code, 0) << there.err;
-  const Said back = run_program(cat(flags, "--load-model-type mg --save-model-type hf --load-dir ",
-                                    root, "/mg --save-dir ", hf));
+  const ProgramOutput back = run_program(cat(
+      flags, "--load-model-type mg --save-model-type hf --load-dir ", root, "/mg --save-dir ", hf));
   ASSERT_EQ(back.code, 0) << back.err;
   EXPECT_EQ(back.out, hf + "/mg2hf\n");
   const std::string input = "{\"text\": \"Once upon a time there was a dog\"}\n";
-  const Said before = run_program("logprobs --model " + hf, input),
-             after = run_program(cat("logprobs --model ", hf, "/mg2hf"), input);
+  const ProgramOutput before = run_program("logprobs --model " + hf, input),
+                      after = run_program(cat("logprobs --model ", hf, "/mg2hf"), input);
   EXPECT_EQ(before.code, 0) << before.err;
   EXPECT_EQ(after.out, before.out);
 }

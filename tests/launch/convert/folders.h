@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "engine/base/file.h"
+#include "engine/base/files/file.h"
 
 namespace troupe::launch {
 

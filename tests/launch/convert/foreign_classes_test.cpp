@@ -62,8 +62,9 @@ TEST_P(ForeignClasses, AreListedAndTheWeightsAreThoseOfTheFile) {
   ASSERT_EQ(
       std::system(cat("/usr/bin/python3 ", root, "/program.py ", root, "/mg ", GetParam()).c_str()),
       0);
-  const Said said = run_program(cat("convert --load-model-type mg --save-model-type hf --load-dir ",
-                                    root, "/mg --save-dir ", hf));
+  const ProgramOutput said =
+      run_program(cat("convert --load-model-type mg --save-model-type hf --load-dir ", root,
+                      "/mg --save-dir ", hf));
   ASSERT_EQ(said.code, 0) << said.err;
   for (const char* name : {"argparse.Namespace", "__main__.ModelType", "__main__.AttnBackend",
                            "numpy.core.multiarray._reconstruct", "numpy.core.multiarray.scalar"})

@@ -38,7 +38,7 @@ TEST(FromPickle, TheSafetensorsFileHasTheSameBytes) {
           [](const std::string&) { return true; });
   EXPECT_THAT(tools::convert::convert_pickles({folder, ""}).error().what, HasSubstr("exists"));
   std::filesystem::remove(folder + "/model.safetensors");
-  const Said said = run_program("convert --from-pickle " + folder);
+  const ProgramOutput said = run_program("convert --from-pickle " + folder);
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(said.out, folder + "\n");
   EXPECT_EQ(content(folder + "/model.safetensors"), expected);
@@ -73,7 +73,7 @@ TEST(FromPickle, OnlyTensorsAreWeights) {
   auto writer = value_or_throw(
       checkpoint::TorchWriter::create(folder + "/pytorch_model.bin", std::move(state)));
   value_or_throw(writer.finish());
-  const Said said = run_program("convert --from-pickle " + folder);
+  const ProgramOutput said = run_program("convert --from-pickle " + folder);
   EXPECT_EQ(said.code, 5);
   EXPECT_THAT(said.err, HasSubstr("entry \"step\": expected a tensor, found int"));
   EXPECT_FALSE(std::filesystem::exists(folder + "/model.safetensors"));

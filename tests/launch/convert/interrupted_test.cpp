@@ -4,7 +4,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "engine/base/file_stamp.h"
+#include "engine/base/files/file_stamp.h"
 #include "engine/checkpoint/manifest.h"
 #include "launch/tools/convert/convert.h"
 #include "tests/launch/convert/folders.h"

@@ -199,7 +199,7 @@ TEST_F(OptimizerState, OfAnotherFormIsReportedAndTheWeightsAreConverted) {
                             "torch.save(x, p)\"")
                             .c_str()),
             0);
-  const Said said =
+  const ProgramOutput said =
       run_program(cat("convert --use-mcore-models --load-model-type mg --load-dir ", root_,
                       "/a --save-dir ", root_, "/b --target-tensor-parallel-size 2"));
   EXPECT_EQ(said.code, 0) << said.err;

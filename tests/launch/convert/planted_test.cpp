@@ -115,7 +115,7 @@ TEST_F(Planted, EveryCommandRefusesThem) {
     fs::remove_all(root_ + "/to");
     fs::create_directory(root_ + "/to");
     value_or_throw(write_file_durably(root_ + "/to/tokenizer_config.json", "{}"));
-    const Said said = run_program(command + root_ + "/to");
+    const ProgramOutput said = run_program(command + root_ + "/to");
     EXPECT_EQ(said.code, 2) << command;
     EXPECT_THAT(said.err, HasSubstr(root_ + "/to/tokenizer_config.json: exists"));
   }

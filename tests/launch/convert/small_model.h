@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/file.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors_writer.h"
 #include "engine/models/spec.h"
 #include "engine/models/storage.h"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/file.h"
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/http/raw_client.h"
 #include "tests/launch/http/test_server.h"
 

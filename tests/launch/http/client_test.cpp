@@ -7,7 +7,7 @@
 
 #include <thread>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/http/certificate.h"
 #include "tests/launch/http/test_server.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/http/listener.h"
 #include "tests/launch/http/certificate.h"
 #include "tests/launch/http/raw_client.h"

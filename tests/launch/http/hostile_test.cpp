@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/http/certificate.h"
 #include "tests/launch/http/raw_client.h"
 #include "tests/launch/http/test_server.h"

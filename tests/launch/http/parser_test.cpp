@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/http/request_parser.h"
 
 namespace troupe::launch::serve::http {

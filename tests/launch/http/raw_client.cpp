@@ -11,8 +11,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "engine/base/check.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::serve::http {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/descriptor.h"
+#include "engine/base/files/descriptor.h"
 
 namespace troupe::launch::serve::http {
 

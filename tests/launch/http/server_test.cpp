@@ -6,8 +6,8 @@
 #include <string>
 #include <thread>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/http/raw_client.h"
 #include "tests/launch/http/test_server.h"
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::launch::serve::http {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/launch/http/certificate.h"
 #include "tests/launch/http/raw_client.h"
 #include "tests/launch/http/test_server.h"

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
+#include "engine/base/files/file.h"
 #include "tests/launch/program.h"
 
 namespace troupe::launch::tools::megatron {
@@ -27,7 +27,7 @@ std::string refusal(const std::vector<std::string>& words) {
   return run ? "accepted" : run.error().what;
 }
 
-Said run_script(const std::string& arguments, const std::string& input = "") {
+ProgramOutput run_script(const std::string& arguments, const std::string& input = "") {
   return run_as(TROUPE_SCRIPTS "/inference", arguments, input);
 }
 
@@ -42,7 +42,7 @@ std::vector<std::string> answers(const std::string& out) {
 
 /// What `troupe generate` prints for the prompt of inference.py.
 std::string generated(const std::string& model, const std::string& settings) {
-  const Said said =
+  const ProgramOutput said =
       run_program(cat("generate --threads 1 --generation-config none --max-new-tokens 9 --model ",
                       model, " ", settings),
                   "{\"prompt\": \"how are you?\"}\n");
@@ -118,7 +118,7 @@ TEST(Inference, RefusesWhatContradicts) {
 }
 
 TEST(Inference, AnswersAsGenerateDoesWithTheSettingsOfEachTask) {
-  const Said said = run_script(
+  const ProgramOutput said = run_script(
       cat(published_flags, story_model, " --load ", story_model,
           " --task greedy do_sample beam_search beam_search_with_sampling --max-new-tokens 9 "
           "--seed 5 --top-k 20 --temperature 1.2"));
@@ -142,17 +142,18 @@ TEST(Inference, ReadsACheckpointOfMegatron) {
           .code,
       0);
   const std::string flags = " --task greedy --max-new-tokens 9";
-  const Said said = run_script(cat(published_flags, story_model, " --load ", root, "/mg", flags));
+  const ProgramOutput said =
+      run_script(cat(published_flags, story_model, " --load ", root, "/mg", flags));
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(answers(said.out), answers(run_script(cat("--load ", story_model, flags)).out));
-  const Said without = run_script(cat("--load ", root, "/mg", flags));
+  const ProgramOutput without = run_script(cat("--load ", root, "/mg", flags));
   EXPECT_NE(without.code, 0);
   EXPECT_THAT(without.err, HasSubstr("--tokenizer-name-or-path"));
 }
 
 TEST(Inference, ChatsUntilQuitWithBareCommands) {
   const std::string flags = cat("--load ", story_model, " --task chat --max-new-tokens 4 --seed 2");
-  const Said said = run_script(flags, "Hello\nnew\nHello\nquit\nnot sent\n");
+  const ProgramOutput said = run_script(flags, "Hello\nnew\nHello\nquit\nnot sent\n");
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(std::count(said.out.begin(), said.out.end(), '\n'), 2) << said.out;
 }
@@ -163,7 +164,7 @@ TEST(Inference, EndTokensAndModelFlagsAreChecked) {
   EXPECT_THAT(run_script(flags + "--num-layers 6").err,
               HasSubstr("--num-layers 6 contradicts config.json, which says 5"));
   EXPECT_THAT(run_script(flags + "train.steps=3").err, HasSubstr("no settings of a run"));
-  const Said trained = run_as(TROUPE_SCRIPTS "/pretrain_gpt", "--top-k 5");
+  const ProgramOutput trained = run_as(TROUPE_SCRIPTS "/pretrain_gpt", "--top-k 5");
   EXPECT_EQ(trained.code, 2);
   EXPECT_THAT(trained.err, HasSubstr("--top-k: a flag of inference, not of pretrain_gpt"));
 }

@@ -51,7 +51,7 @@ class MegatronWalkThrough : public testing::Test {
   }
 
   static std::string logprobs(const std::string& folder) {
-    const Said said =
+    const ProgramOutput said =
         run_program(cat("logprobs --model ", folder), "{\"ids\": [1, 5, 9, 200, 511, 3]}\n");
     EXPECT_EQ(said.code, 0) << said.err;
     return said.out;

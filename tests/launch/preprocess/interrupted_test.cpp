@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "launch/tools/preprocess/row_source.h"
 #include "launch/tools/preprocess/token_files.h"
 #include "tests/launch/program.h"

@@ -2,8 +2,8 @@
 // library's own examples, and `troupe tokenize` of texts written out by hand.
 #include <gmock/gmock.h>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/data/megatron/indexed_dataset.h"
 #include "tests/launch/program.h"
 
@@ -21,13 +21,13 @@ class Packed : public testing::Test {
   void write(const std::string& name, const std::string& text) const {
     value_or_throw(write_file_durably(folder_ + "/" + name, text));
   }
-  Said run(const std::string& arguments) const {
+  ProgramOutput run(const std::string& arguments) const {
     return run_program(cat("preprocess --input ", folder_, "/a.jsonl --output-prefix ", folder_,
                            "/o --tokenizer-name-or-path ", data("models/stories260k/hf"),
                            " --handler-name ", arguments));
   }
   void run_ok(const std::string& arguments) const {
-    const Said said = run(arguments);
+    const ProgramOutput said = run(arguments);
     ASSERT_EQ(said.code, 0) << said.err;
   }
   std::vector<Tokens> rows(const std::string& key) const {
@@ -41,8 +41,8 @@ class Packed : public testing::Test {
     return out;
   }
   Tokens tokens(const std::string& text) const {
-    const Said said = run_program(cat("tokenize --model ", data("models/stories260k/hf")),
-                                  Json(Json::Object{{"text", text}}).dump() + "\n");
+    const ProgramOutput said = run_program(cat("tokenize --model ", data("models/stories260k/hf")),
+                                           Json(Json::Object{{"text", text}}).dump() + "\n");
     Tokens out;
     const auto lines = json_lines(said.out);
     for (const Json& id : lines.at(0).find("ids")->array())
@@ -123,7 +123,7 @@ TEST_F(Packed, ConversationsUseTheirTags) {
 TEST_F(Packed, ProcessRewardsHaveATokenAtEachPlaceholder) {
   write("a.jsonl", R"({"input":"a\tb\t","value":["+","-"]})"
                    "\n");
-  const Said said = run_program(
+  const ProgramOutput said = run_program(
       cat("preprocess --input ", folder_, "/a.jsonl --output-prefix ", folder_,
           "/o --tokenizer-name-or-path ", data("tokenizers/gpt2"),
           " --handler-name AlpacaStyleProcessRewardHandler --placeholder-token \"$(printf '\\t')\" "
@@ -142,7 +142,7 @@ TEST_F(Packed, RowsOfTheSequenceLengthAreLeftOut) {
   run_ok("AlpacaStyleInstructionHandler --prompt-type chatml");
   const auto all = rows("input_ids");
   ASSERT_EQ(all.size(), 2u);
-  const Said said =
+  const ProgramOutput said =
       run(cat("AlpacaStyleInstructionHandler --prompt-type chatml --seq-length ", all[1].size()));
   EXPECT_EQ(rows("labels").size(), 1u);
   EXPECT_THAT(said.err, HasSubstr("left out 1 rows"));
@@ -160,7 +160,7 @@ TEST_F(Packed, AYamlFileHasTheOptionsAsKeys) {
             R"(map_keys: {"prompt":"problem", "query":"", "response": "answer", )"
             R"("system":""})"
             "\n"));
-  const Said said = run_program(cat("preprocess ", folder_, "/run.yaml"));
+  const ProgramOutput said = run_program(cat("preprocess ", folder_, "/run.yaml"));
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_EQ(rows("input_ids").at(0), tokens(chat_prompt));
   EXPECT_EQ(rows("labels").at(0), tokens("It."));
@@ -168,7 +168,7 @@ TEST_F(Packed, AYamlFileHasTheOptionsAsKeys) {
 
 TEST_F(Packed, AYamlFileWithAnUnknownKeyIsRefused) {
   write("run.yaml", "inputt: a\n");
-  const Said said = run_program(cat("preprocess ", folder_, "/run.yaml"));
+  const ProgramOutput said = run_program(cat("preprocess ", folder_, "/run.yaml"));
   EXPECT_EQ(said.code, 2);
   EXPECT_THAT(said.err, AllOf(HasSubstr("run.yaml: "), HasSubstr("--input")));
   write("run.yaml", "input: {a: [1\n");
@@ -181,7 +181,7 @@ TEST_F(Packed, AYamlFileWithAnUnknownKeyIsRefused) {
 TEST_F(Packed, OptionsThatHaveNoEffectAreRefused) {
   write("a.jsonl", "{}\n");
   const auto said = [&](const std::string& arguments) {
-    const Said out = run(arguments);
+    const ProgramOutput out = run(arguments);
     EXPECT_EQ(out.code, 2) << arguments << out.err;
     return out.err;
   };

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/data/megatron/indexed_dataset.h"
 #include "tests/launch/program.h"
 #include "tests/support/golden.h"
@@ -26,8 +26,8 @@ std::string stories_tokenizer() {
 }
 
 // Runs the command with the tokenizer of stories260k; it must succeed.
-Said preprocess_ok(const std::string& arguments) {
-  const Said said =
+ProgramOutput preprocess_ok(const std::string& arguments) {
+  const ProgramOutput said =
       run_program(cat("preprocess --tokenizer-name-or-path ", stories_tokenizer(), " ", arguments));
   EXPECT_EQ(said.code, 0) << said.err;
   return said;
@@ -94,9 +94,9 @@ TEST(Preprocess, ReadsTablesAndTextAlike) {
   preprocess_ok(cat("--json-keys prompt answer --input ", TROUPE_QUICKSTART,
                     "/train.jsonl --output-prefix ", folder, "/lines"));
   if (std::filesystem::exists(TROUPE_QUICKSTART "/train.parquet")) {
-    const Said said = run_program(cat("preprocess --tokenizer-name-or-path ", stories_tokenizer(),
-                                      " --json-keys answer --input ", TROUPE_QUICKSTART,
-                                      "/train.parquet --output-prefix ", folder, "/table"));
+    const ProgramOutput said = run_program(cat(
+        "preprocess --tokenizer-name-or-path ", stories_tokenizer(), " --json-keys answer --input ",
+        TROUPE_QUICKSTART, "/train.parquet --output-prefix ", folder, "/table"));
     if (said.code == 0) {
       expect_equal_files(folder + "/table_answer_document", folder + "/lines_answer_document");
     } else {
@@ -117,8 +117,9 @@ TEST(Preprocess, MakesADatasetOfEachKey) {
   value_or_throw(write_file_durably(folder + "/a.jsonl",
                                     "{\"instruction\":\"Say it.\",\"output\":\"It.\"}\n"
                                     "{\"instruction\":\"\",\"output\":\"Once more\"}\n"));
-  const Said said = preprocess_ok(cat("--json-keys instruction output --append-eod --input ",
-                                      folder, "/a.jsonl --output-prefix ", folder, "/sub/a"));
+  const ProgramOutput said =
+      preprocess_ok(cat("--json-keys instruction output --append-eod --input ", folder,
+                        "/a.jsonl --output-prefix ", folder, "/sub/a"));
   EXPECT_EQ(said.out,
             cat(folder, "/sub/a_instruction_document\n", folder, "/sub/a_output_document\n"));
   const auto first = value_or_throw(IndexedDataset::open(folder + "/sub/a_instruction_document"));
@@ -160,7 +161,7 @@ TEST(Preprocess, MergesTheGroupsOfAFolder) {
                                 "/merged --merge-group-keys ");
   EXPECT_EQ(run_program(merge + "text_document").code, 0);
   expect_equal_files(folder + "/merged_text_document", folder + "/whole/all_text_document");
-  const Said none = run_program(merge + "labels");
+  const ProgramOutput none = run_program(merge + "labels");
   EXPECT_EQ(none.code, 4);
   EXPECT_THAT(none.err, HasSubstr("no .idx file has \"labels\" in its name"));
 }
@@ -172,7 +173,7 @@ TEST(Preprocess, StopsAfterMaxSamples) {
   EXPECT_EQ(value_or_throw(IndexedDataset::open(folder + "/a_text_document")).documents(), 7);
 }
 
-TEST(Preprocess, SaysWhatIsWrong) {
+TEST(Preprocess, StatesWhatIsWrong) {
   const std::string folder = scratch_folder();
   value_or_throw(write_file_durably(folder + "/a.jsonl", "{\"body\":\"x\"}\n"));
   value_or_throw(write_file_durably(folder + "/b.jsonl", "{\"text\":3}\n"));

@@ -1,8 +1,8 @@
 // Packed files as the data of a run: the examples are those of the rows themselves.
 #include <gmock/gmock.h>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "engine/data/loader/dataset.h"
 #include "engine/data/megatron/indexed_dataset_writer.h"
 #include "engine/models/spec.h"
@@ -29,7 +29,7 @@ std::shared_ptr<run::TextModel> chat_model() {
 // Writes packed files of the rows and returns their prefix.
 std::string packed(const std::string& folder, const std::string& rows, const std::string& handler) {
   value_or_throw(write_file_durably(folder + "/rows.jsonl", rows));
-  const Said said =
+  const ProgramOutput said =
       run_program(cat("preprocess --input ", folder, "/rows.jsonl --output-prefix ", folder,
                       "/o --tokenizer-name-or-path ", data("models/stories260k/hf"),
                       " --prompt-type chatml --handler-name ", handler));
@@ -102,7 +102,7 @@ TEST(ReadPacked, ARunTakesThePrefixAsItsData) {
                                     "AlpacaStyleInstructionHandler");
   const std::string explain = cat("explain --algorithm sft --model ", data("models/stories260k/hf"),
                                   " --set output=", folder, "/out --data ");
-  const Said said = run_program(explain + prefix);
+  const ProgramOutput said = run_program(explain + prefix);
   EXPECT_EQ(said.code, 0) << said.err;
   EXPECT_NE(run_program(explain + folder + "/none").code, 0);
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/cluster/cluster_memory.h"
 #include "launch/memory/memory.h"
 #include "launch/memory/what_fits.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/recipes/resolve.h"
 
 namespace troupe::launch {

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "engine/base/file.h"
-#include "engine/base/text.h"
+#include "engine/base/files/file.h"
+#include "engine/base/text/text.h"
 #include "launch/run/kept_files.h"
 
 namespace troupe::launch {
@@ -73,6 +73,25 @@ TEST_F(FinishedSamplesFile, IsReadAsItWasWritten) {
   const std::string path = folder_ / "samples.safetensors";
   run::write_finished_samples(path, samples());
   expect_equal(run::read_finished_samples(path), samples());
+}
+
+TEST_F(FinishedSamplesFile, HasTheSamplingMasks) {
+  const std::string path = folder_ / "samples.safetensors";
+  auto masked = samples();
+  for (auto& sample : masked)
+    for (std::size_t t = 0; t < sample.completion.ids.size(); ++t)
+      sample.completion.masks.push_back(t % 2 == 0 ? ""
+                                                   : encode_id_set(sample.completion.ids, 20000));
+  run::write_finished_samples(path, masked);
+  const auto found = run::read_finished_samples(path);
+  for (std::size_t i = 0; i < masked.size(); ++i)
+    EXPECT_EQ(found[i].completion.masks, masked[i].completion.masks);
+}
+
+TEST_F(FinishedSamplesFile, OfFormat1IsRead) {
+  expect_equal(
+      run::read_finished_samples(cat(TROUPE_TEST_DATA, "/finished_samples/format1.safetensors")),
+      samples());
 }
 
 TEST_F(FinishedSamplesFile, ThatIsDamagedIsRefused) {

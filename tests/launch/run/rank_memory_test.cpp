@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/run/settings.h"
@@ -47,7 +47,7 @@ void expect_exact(std::vector<std::string> sets, const std::string& algorithm = 
   ASSERT_EQ(predicted.size(), static_cast<std::size_t>(config.parallel.pp * config.parallel.tp));
   const auto replicas = static_cast<std::uint64_t>(config.parallel.dp * config.parallel.cp);
   std::vector<Held> sums(predicted.size());  // over the replicas
-  const auto held = test::on_grid(recipes::policy_grid(config), [&](const Mesh& mesh) {
+  const auto held = test::on_grid(config.parallel, [&](const Mesh& mesh) {
     const auto at = mesh.coordinates();
     return std::pair(static_cast<std::size_t>(at.pp * config.parallel.tp + at.tp),
                      held_by(config, mesh));

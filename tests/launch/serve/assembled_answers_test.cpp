@@ -1,7 +1,7 @@
 // Answers that are assembled from pieces: their blocks, their failures, and the events that wait.
 #include <gtest/gtest.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/formats/conversation_builder.h"
 #include "launch/serve/formats/message_answer.h"
 #include "launch/serve/formats/output_blocks.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/http/router.h"
 #include "tests/launch/serve/posted_request.h"
 

@@ -4,7 +4,7 @@
 
 #include <iterator>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::serve::api {
 namespace {

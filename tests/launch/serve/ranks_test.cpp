@@ -7,17 +7,21 @@
 #include <map>
 #include <optional>
 
+#include "actors/group/engine_follower.h"
+#include "actors/group/replicated_engine.h"
 #include "engine/parallel/grid.h"
-#include "launch/commands/serve/engine_follower.h"
 #include "launch/serve/api/model_set.h"
 #include "launch/serve/api/output_text.h"
-#include "launch/serve/ranks/engine_leader.h"
+#include "tests/support/generate_all.h"
 #include "tests/support/on_ranks.h"
+#include "transports/wire/codec.h"
 
 namespace troupe::launch::serve::ranks {
 namespace {
 
+using actors::group::EngineFollower;
 using actors::group::GroupChannel;
+using actors::group::ReplicatedEngine;
 using engine::generate::FinishReason;
 using engine::generate::Generation;
 using engine::generate::PromptScores;
@@ -86,11 +90,24 @@ std::vector<Found> alone(const std::vector<Wanted>& all) {
         value_or_throw(engine::generate::Generator::create(loaded.model.decoder(), loaded.config));
     for (std::size_t n = 0; n < all.size(); ++n) {
       engine::generate::Request request = *job_of(loaded.model, all[n]).request;
-      auto result = value_or_throw(generator.generate_all({std::move(request)}));
+      auto result = value_or_throw(test::generate_all(generator, {std::move(request)}));
       if (mesh.is_root()) found[n] = {std::move(result.at(0)), std::exchange(scores, {})};
     }
   });
   return found;
+}
+
+void follow(serve::api::LoadedEngine& loaded, GroupChannel& channel, const Mesh& mesh) {
+  engine::serving::Engine engine(loaded.model.decoder(), loaded.config);
+  EngineFollower(engine, serve::api::parts_of(loaded), channel, mesh.world()).serve();
+}
+
+std::unique_ptr<serve::api::ModelSet> models_of(serve::api::LoadedEngine& loaded,
+                                                const std::shared_ptr<GroupChannel>& channel,
+                                                const Mesh& mesh) {
+  auto engine = std::make_unique<ReplicatedEngine>(loaded.model.decoder(), loaded.config, channel,
+                                                   mesh.world());
+  return value_or_throw(serve::api::ModelSet::start(std::move(loaded), std::move(engine)));
 }
 
 /// Runs `work` at rank 0 of a server, with the models that it serves.
@@ -100,12 +117,8 @@ void serve(const Work& work) {
     const Mesh mesh = mesh_of(own);
     auto channel = std::make_shared<GroupChannel>(own.split(0, own.rank()));
     serve::api::LoadedEngine loaded = load(mesh);
-    if (!mesh.is_root())
-      return value_or_throw(commands::EngineFollower::create(std::move(loaded)))->serve(*channel);
-    const auto models = value_or_throw(serve::api::ModelSet::start(
-        std::move(loaded),
-        std::make_unique<serve::ranks::EngineLeader>(std::move(channel), mesh.world())));
-    work(*models);
+    if (!mesh.is_root()) return follow(loaded, *channel, mesh);
+    work(*models_of(loaded, channel, mesh));
   });
 }
 
@@ -149,7 +162,7 @@ std::vector<Wanted> requests() {
 }
 
 /// Submits the request; its result is in the future.
-std::future<Result<Generation>> submit(engine::serving::GenerationService& service, Job job) {
+std::future<Result<Generation>> submit(engine::serving::GenerationThread& service, Job job) {
   const auto promise = std::make_shared<std::promise<Result<Generation>>>();
   job.on_end = [promise](Result<Generation> result) { promise->set_value(std::move(result)); };
   std::vector<Job> jobs;
@@ -198,9 +211,7 @@ TEST(ServedRanks, ARankThatEndsFailsTheRequestsOfTheServer) {
       auto channel = std::make_shared<GroupChannel>(own.split(0, own.rank()));
       serve::api::LoadedEngine loaded = load(mesh);
       if (!mesh.is_root()) throw std::runtime_error("the disk is gone");
-      const auto models = value_or_throw(serve::api::ModelSet::start(
-          std::move(loaded),
-          std::make_unique<serve::ranks::EngineLeader>(std::move(channel), mesh.world())));
+      const auto models = models_of(loaded, channel, mesh);
       Job job = job_of(*models->first()->model, {.prompt = "The", .params = {}});
       outcome = submit(*models->first()->generation, std::move(job)).get();
     });
@@ -212,23 +223,26 @@ TEST(ServedRanks, ARankThatEndsFailsTheRequestsOfTheServer) {
   EXPECT_FALSE(outcome->has_value());
 }
 
-/// Runs `lead` with the leader of a follower that serves.
+/// Runs `lead` with the engine of rank 0 and its channel, while the other rank serves.
 template <class Lead>
 void with_leader(const Lead& lead) {
   test::on_ranks(ranks, [&](Communicator& own) {
     const Mesh mesh = mesh_of(own);
     auto channel = std::make_shared<GroupChannel>(own.split(0, own.rank()));
-    if (!mesh.is_root())
-      return value_or_throw(commands::EngineFollower::create(load(mesh)))->serve(*channel);
-    const serve::api::LoadedEngine loaded = load(mesh);  // all ranks together
-    serve::ranks::EngineLeader leader(std::move(channel), mesh.world());
-    lead(leader);
+    serve::api::LoadedEngine loaded = load(mesh);  // all ranks together
+    if (!mesh.is_root()) return follow(loaded, *channel, mesh);
+    ReplicatedEngine engine(loaded.model.decoder(), loaded.config, channel, mesh.world());
+    lead(engine, *channel);
   });
 }
 
 TEST(ServedRanks, GeneratorsThatDifferAreAnError) {
   try {
-    with_leader([](serve::ranks::EngineLeader& leader) { leader.step(5); });
+    with_leader([](ReplicatedEngine&, GroupChannel& channel) {
+      const auto calls = std::make_shared<const actors::group::EngineCalls>(
+          actors::group::EngineCalls{.calls = {}, .steps = true, .sampled = 5});
+      channel.send({"engine", "EngineCalls", transports::wire::encode(*calls, calls)});
+    });
     FAIL() << "nobody noticed";
   } catch (const std::exception& error) {
     EXPECT_THAT(error.what(), HasSubstr("different numbers of tokens: 5 and 0"));
@@ -236,7 +250,7 @@ TEST(ServedRanks, GeneratorsThatDifferAreAnError) {
 }
 
 TEST(ServedRanks, AFolderIsUsedByAllRanksOrByNone) {
-  with_leader([](serve::ranks::EngineLeader& leader) {
+  with_leader([](ReplicatedEngine& leader, GroupChannel&) {
     leader.read_folder("/nowhere", false);
     const auto of_other = leader.use_weights({});
     ASSERT_FALSE(of_other.has_value());

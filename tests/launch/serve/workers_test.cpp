@@ -6,8 +6,8 @@
 #include <future>
 #include <optional>
 
-#include "engine/base/cancellation.h"
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
+#include "engine/base/threads/cancellation.h"
 #include "tests/launch/serve/posted_request.h"
 
 namespace troupe::launch::serve::api {

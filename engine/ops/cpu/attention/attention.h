@@ -1,7 +1,7 @@
 // Attention of the CPU device. Arguments are those of Device, already checked.
 #pragma once
 
-#include "engine/ops/cpu/context.h"
+#include "engine/ops/cpu/context/context.h"
 #include "engine/ops/device.h"
 
 namespace troupe::engine::ops::cpu {

@@ -77,8 +77,14 @@ void DecodeAttention::for_each_key_block(const Block& block, const float* from, 
   constexpr std::int64_t max_keys = 16;
   const float* first = from + block.kv_head * shape_.head_size;
   const float* waiting = nullptr;
-  DecodeHeads heads{block.kv_heads, shape_.head_size,  0, nullptr, width(), 0,
-                    weights,        block.seen.count()};
+  DecodeHeads heads{.heads = block.kv_heads,
+                    .size = shape_.head_size,
+                    .keys = 0,
+                    .rows = nullptr,
+                    .ld = width(),
+                    .prefetch = 0,
+                    .weights = weights,
+                    .ld_weights = block.seen.count()};
   const auto pass = [&](const float* prefetched) {
     if (waiting == nullptr) return;
     heads.prefetch = prefetched - waiting;

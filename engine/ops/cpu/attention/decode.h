@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/ops/cpu/attention/softmax.h"
-#include "engine/ops/cpu/context.h"
+#include "engine/ops/cpu/context/context.h"
 
 namespace troupe::engine::ops::cpu {
 

@@ -20,7 +20,7 @@ SeenKeys::SeenKeys(const KeyValues& kv, const Layout& layout, int window)
                      static_cast<std::size_t>(layout.offsets[n + 1] - layout.offsets[n]), n);
 }
 
-KvRuns::KvRuns(const KeyValues& kv, const Layout& layout, int window) {
+KvRuns::KvRuns(const KeyValues& kv, const PreparedLayout& layout, int window) {
   for (std::size_t n = 0; n + 1 < layout.offsets.size(); ++n) {
     first_.push_back(runs_.size());
     if (layout.offsets[n] < layout.offsets[n + 1])
@@ -29,14 +29,15 @@ KvRuns::KvRuns(const KeyValues& kv, const Layout& layout, int window) {
   first_.push_back(runs_.size());
 }
 
-void KvRuns::append(const KeyValues& kv, const Layout& layout, std::size_t n, KeyRange keys) {
+void KvRuns::append(const KeyValues& kv, const PreparedLayout& layout, std::size_t n,
+                    KeyRange keys) {
   if (!kv.blocks.empty()) {
     const KeyBlock& block = kv.blocks[n];
     return runs_.push_back({block.first, block.end - block.first, block.row});
   }
-  if (kv.page_size == 0) return runs_.push_back({0, keys.end, layout.offsets[n]});
-  const auto& pages = kv.pages[n];
-  const std::int64_t size = kv.page_size;
+  const std::int64_t size = layout.pages.size;
+  if (size == 0) return runs_.push_back({0, keys.end, layout.offsets[n]});
+  const auto& pages = layout.pages.numbers[n];
   for (std::int64_t key = keys.first / size * size; key < keys.end; key += runs_.back().keys) {
     const auto first = static_cast<std::size_t>(key / size);
     std::size_t last = first + 1;

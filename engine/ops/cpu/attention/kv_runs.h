@@ -75,14 +75,15 @@ struct KvRun {
 /// The maximal runs of contiguous keys of every sequence.
 class KvRuns {
  public:
-  KvRuns(const KeyValues& kv, const Layout& layout, int window);
+  KvRuns(const KeyValues& kv, const PreparedLayout& layout, int window);
   /// Calls visit(run, next) for the runs of `keys` of a sequence. `next` is the whole following
   /// run, or has no keys after the last one.
   template <class Visit>
   void for_each(std::size_t sequence, KeyRange keys, Visit visit) const;
 
  private:
-  void append(const KeyValues& kv, const Layout& layout, std::size_t sequence, KeyRange keys);
+  void append(const KeyValues& kv, const PreparedLayout& layout, std::size_t sequence,
+              KeyRange keys);
   std::vector<KvRun> runs_;
   std::vector<std::size_t> first_;  ///< [N+1]
 };

@@ -34,7 +34,7 @@ void AttentionSoftmax::drop(std::int64_t pair, KeyRange keys, float* weights) co
   if (dropout_ == nullptr) return;
   const auto head = static_cast<std::uint32_t>(dropout_->first_head + pair % shape_.heads);
   const DropoutRow row(dropout_->probability, dropout_->key,
-                       dropout_->rows[static_cast<std::size_t>(pair / shape_.heads)],
+                       dropout_->rows.host[static_cast<std::size_t>(pair / shape_.heads)],
                        dropout_->layer << 16 | head);
   kernels_.dropout(row, static_cast<std::uint64_t>(keys.first), weights, weights, keys.count());
 }

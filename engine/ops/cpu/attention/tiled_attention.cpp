@@ -42,7 +42,13 @@ TiledAttention::WorkItem TiledAttention::work_item(std::size_t sequence, int kv_
                                                    std::int64_t row, std::int64_t rows) const {
   const KeyRange seen = seen_.of(row, row + rows);
   const std::int64_t unseen = seen.first % for_values_.k_pack;
-  return {sequence, kv_head, kv_heads, row, rows, {seen.first - unseen, seen.end}, unseen};
+  return {.sequence = sequence,
+          .kv_head = kv_head,
+          .kv_heads = kv_heads,
+          .row = row,
+          .rows = rows,
+          .keys = {seen.first - unseen, seen.end},
+          .unseen = unseen};
 }
 
 std::vector<TiledAttention::WorkItem> TiledAttention::work_items(std::int64_t max_rows,
@@ -128,8 +134,17 @@ TiledAttention::Buffers TiledAttention::buffers_for(const WorkItem& item, int wo
     places[i] = at;
     at += round_up(sizes[i], 16);
   }
-  return {places[0], places[1], places[2], places[3], places[4], places[5],
-          places[6], places[7], places[8], places[9], ld};
+  return {.keys = places[0],
+          .values = places[1],
+          .staged = places[2],
+          .tiles = places[3],
+          .scores = places[4],
+          .keys_by_column = places[5],
+          .dscores = places[6],
+          .right = places[7],
+          .p_tiles = places[8],
+          .ds_tiles = places[9],
+          .ld = ld};
 }
 
 void TiledAttention::pack_by_key(const WorkItem& item, const float* from, float* staged,

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/ops/cpu/cpu_options.h"
+#include "engine/ops/cpu/context/options.h"
 #include "engine/ops/cpu/gemm/blocking.h"
 #include "engine/ops/cpu/gemm/few_rows.h"
 #include "engine/ops/cpu/gemm/gemm.h"

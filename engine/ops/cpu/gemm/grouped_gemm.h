@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "engine/ops/cpu/context.h"
+#include "engine/ops/cpu/context/context.h"
 #include "engine/ops/device.h"
 
 namespace troupe::engine::ops::cpu {

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "engine/ops/cpu/context.h"
+#include "engine/ops/cpu/context/context.h"
 
 namespace troupe::engine::ops::cpu {
 

@@ -1,7 +1,7 @@
 // Packing of GEMM operands on all threads.
 #pragma once
 
-#include "engine/ops/cpu/context.h"
+#include "engine/ops/cpu/context/context.h"
 
 namespace troupe::engine::ops::cpu {
 

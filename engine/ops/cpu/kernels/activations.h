@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "engine/ops/cpu/kernels/kernels.h"
 #include "engine/ops/cpu/simd/math.h"
 #include "engine/ops/device.h"
 
@@ -25,6 +26,7 @@ struct TanhGate {
 template <class V, Activation how>
 [[gnu::always_inline]] inline V activated(V x) {
   const V one = V::set(1.0F);
+  if constexpr (how == Activation::relu2) return V::max(V::zero(), x) * V::max(V::zero(), x);
   if constexpr (how == Activation::silu) return x / (one + exp(V::zero() - x));
   if constexpr (how == Activation::gelu_tanh)
     return x / (one + exp(V::zero() - TanhGate<V>(x).logit));
@@ -40,7 +42,10 @@ struct ValueAndDerivative {
 template <class V, Activation how>
 [[gnu::always_inline]] inline ValueAndDerivative<V> with_derivative(V x) {
   const V one = V::set(1.0F);
-  if constexpr (how == Activation::gelu) {
+  if constexpr (how == Activation::relu2) {
+    const V positive = V::max(V::zero(), x);
+    return {positive * positive, V::set(2.0F) * positive};
+  } else if constexpr (how == Activation::gelu) {
     const Normal<V> normal(x);
     const V below = V::where_less(x, V::zero(), normal.tail, one - normal.tail);
     return {V::max(V::zero(), x) - abs(x) * normal.tail,
@@ -65,6 +70,8 @@ template <class Visit>
       return visit(std::integral_constant<Activation, Activation::gelu>());
     case Activation::gelu_tanh:
       return visit(std::integral_constant<Activation, Activation::gelu_tanh>());
+    case Activation::relu2:
+      return visit(std::integral_constant<Activation, Activation::relu2>());
   }
 }
 

@@ -1,4 +1,5 @@
-// Dropout of a row, with the random numbers of philox() (engine/base/random.h), many at a time.
+// Dropout of a row, with the random numbers of philox() (engine/base/random/random.h), many at a
+// time.
 #pragma once
 
 #include "engine/ops/cpu/kernels/kernels.h"

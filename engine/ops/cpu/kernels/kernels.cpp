@@ -3,10 +3,10 @@
 #include <cmath>
 #include <string_view>
 
-#include "engine/base/check.h"
-#include "engine/base/error.h"
-#include "engine/base/random.h"
-#include "engine/base/text.h"
+#include "engine/base/errors/check.h"
+#include "engine/base/errors/error.h"
+#include "engine/base/random/random.h"
+#include "engine/base/text/text.h"
 #include "engine/ops/device.h"
 
 namespace troupe::engine::ops::cpu {

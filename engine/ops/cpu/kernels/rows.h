@@ -2,6 +2,7 @@
 // sixteen lanes over blocks of 1024. Each block is joined in a fixed order and added in f64.
 #pragma once
 
+#include "engine/ops/cpu/kernels/kernels.h"
 #include "engine/ops/cpu/simd/math.h"
 
 namespace troupe::engine::ops::cpu::kernels {

@@ -2,15 +2,17 @@
 
 #include <algorithm>
 
-#include "engine/ops/cpu/elementwise.h"
+#include "engine/ops/cpu/rows/elementwise.h"
 
 namespace troupe::engine::ops::cpu {
 namespace {
 
 LmHeadScores cleared_scores(const HeadOutputs& out) {
-  const LmHeadScores scores{mutable_data(out.logp), mutable_data(out.lse),
-                            out.entropy == nullptr ? nullptr : mutable_data(*out.entropy)};
-  for (float* column : {scores.logp, scores.lse, scores.entropy})
+  const auto data_of = [](Tensor* x) { return x == nullptr ? nullptr : mutable_data(*x); };
+  const LmHeadScores scores{mutable_data(out.logp), mutable_data(out.lse), data_of(out.entropy),
+                            data_of(out.whole_lse), data_of(out.whole_entropy)};
+  for (float* column :
+       {scores.logp, scores.lse, scores.entropy, scores.whole_lse, scores.whole_entropy})
     if (column != nullptr) std::fill_n(column, out.logp.count(), 0.0F);
   return scores;
 }
@@ -81,9 +83,8 @@ void scale_logits(const Context& context, Tensor& logits, const HeadScale& scale
       });
 }
 
-void token_logprob(const Context& context, const Tensor& logits,
-                   std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
-                   Tensor& lse) {
+void token_logprob(const Context& context, const Tensor& logits, const TargetRows& rows,
+                   float inv_temperature, Tensor& logp, Tensor& lse) {
   const std::int64_t vocabulary = width_of(logits), count = rows_of(logits),
                      blocks = lm_head_blocks(vocabulary);
   const float* values = data(logits);
@@ -92,14 +93,16 @@ void token_logprob(const Context& context, const Tensor& logits,
       count * blocks, 8 * lm_head_block, 1, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t i = begin; i < end; ++i) {
           const std::int64_t column = i % blocks * lm_head_block;
-          sums[static_cast<std::size_t>(i)] = context.kernels.softmax_sums(
-              values + i / blocks * vocabulary + column,
-              std::min(lm_head_block, vocabulary - column), inv_temperature, false);
+          sums[static_cast<std::size_t>(i)] = softmax_over(
+              context.kernels,
+              {values + i / blocks * vocabulary + column,
+               std::min(lm_head_block, vocabulary - column), column, rows.columns_of(i / blocks)},
+              inv_temperature, false);
         }
       });
   float *logp_at = mutable_data(logp), *lse_at = mutable_data(lse);
   for (std::int64_t t = 0; t < count; ++t) {
-    const std::int32_t target = targets[static_cast<std::size_t>(t)];
+    const std::int32_t target = rows.targets[static_cast<std::size_t>(t)];
     const TokenLogprob row(join_blocks(std::span(sums).subspan(static_cast<std::size_t>(t * blocks),
                                                                static_cast<std::size_t>(blocks))));
     lse_at[t] = row.lse;

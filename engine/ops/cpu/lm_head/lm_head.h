@@ -19,8 +19,7 @@ void lm_head_forward_backward(const Context& context, const LmHeadLimits& limits
 /// Converts products of the head to its logits at temperature 1.
 void scale_row(const Kernels& kernels, float* logits, std::int64_t n, const HeadScale& scale);
 void scale_logits(const Context& context, Tensor& logits, const HeadScale& scale);
-void token_logprob(const Context& context, const Tensor& logits,
-                   std::span<const std::int32_t> targets, float inv_temperature, Tensor& logp,
-                   Tensor& lse);
+void token_logprob(const Context& context, const Tensor& logits, const TargetRows& rows,
+                   float inv_temperature, Tensor& logp, Tensor& lse);
 
 }  // namespace troupe::engine::ops::cpu

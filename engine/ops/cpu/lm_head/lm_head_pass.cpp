@@ -15,7 +15,7 @@ LmHeadPass::LmHeadPass(const Context& context, const LmHeadLimits& limits, const
       kernels_(context.kernels),
       for_logits_(in.precision == Precision::bf16 ? kernels_.gemm_bf16 : kernels_.gemm_f32_dot),
       for_gradients_(in.precision == Precision::bf16 ? kernels_.gemm_bf16 : kernels_.gemm_f32),
-      targets_(in.targets),
+      of_{in.targets.host, in.columns},
       scale_(in.scale),
       vocabulary_(rows_of(in.weight)),
       blocks_(lm_head_blocks(vocabulary_)),
@@ -25,8 +25,8 @@ LmHeadPass::LmHeadPass(const Context& context, const LmHeadLimits& limits, const
       kept_(limits.blocks) {
   while (lm_head_block % vocabulary_tile_ != 0) --vocabulary_tile_;
   unit_ = std::lcm(for_logits_.mr, for_gradients_.k_pack);
-  for (std::size_t t = 0; t < targets_.size(); ++t) {
-    if (targets_[t] != no_target) rows_.push_back(static_cast<std::int32_t>(t));
+  for (std::size_t t = 0; t < of_.targets.size(); ++t) {
+    if (of_.targets[t] != no_target) rows_.push_back(static_cast<std::int32_t>(t));
   }
   const auto add = [&](const Tensor& inputs, const Tensor& weight) {
     const std::int64_t width = width_of(weight);
@@ -109,12 +109,19 @@ void LmHeadPass::make_logits(const Block& block, const Weights& weights, float* 
 }
 
 void LmHeadPass::forward_block(const Chunk& chunk, const Block& block, const float* z,
-                               bool weighted) {
+                               const LmHeadScores& to) {
+  const bool weighted = to.entropy != nullptr;
   for (std::int64_t i = 0; i < block.rows; ++i, z += ld_) {
     const std::int64_t row = block.row + i;
-    const std::int32_t target = targets_[static_cast<std::size_t>(token(chunk, row))];
-    sums_[static_cast<std::size_t>(row * blocks_ + block.column / lm_head_block)] =
-        kernels_.softmax_sums(z, block.columns, scale_.inv_temperature, weighted);
+    const std::int32_t target = of_.targets[static_cast<std::size_t>(token(chunk, row))];
+    const auto sum = static_cast<std::size_t>(row * blocks_ + block.column / lm_head_block);
+    const RowBlock left{z, block.columns, block.column, of_.columns_of(token(chunk, row))};
+    sums_[sum] = softmax_over(kernels_, left, scale_.inv_temperature, weighted);
+    if (to.whole_lse != nullptr)
+      whole_sums_[sum] =
+          left.kept == nullptr && weighted
+              ? sums_[sum]
+              : kernels_.softmax_sums(z, block.columns, scale_.inv_temperature, true);
     if (target >= block.column && target < block.column + block.columns)
       target_logit_[static_cast<std::size_t>(row)] = z[target - block.column];
   }
@@ -131,13 +138,20 @@ void LmHeadPass::finish_rows(const Chunk& chunk, const LmHeadScores& to) const {
       chunk.rows, 64 * blocks_, 1, [&](std::int64_t begin, std::int64_t end, int) {
         for (std::int64_t i = begin; i < end; ++i) {
           const std::int32_t t = token(chunk, i);
-          const TokenLogprob row(join_blocks(std::span(sums_).subspan(
-              static_cast<std::size_t>(i * blocks_), static_cast<std::size_t>(blocks_))));
-          if (targets_[static_cast<std::size_t>(t)] >= 0)
+          const auto joined = [&](const std::vector<SoftmaxSums>& sums) {
+            return TokenLogprob(join_blocks(std::span(sums).subspan(
+                static_cast<std::size_t>(i * blocks_), static_cast<std::size_t>(blocks_))));
+          };
+          const TokenLogprob row = joined(sums_);
+          if (of_.targets[static_cast<std::size_t>(t)] >= 0)
             to.logp[t] =
                 row.logp(target_logit_[static_cast<std::size_t>(i)], scale_.inv_temperature);
           to.lse[t] = row.lse;
           if (to.entropy != nullptr) to.entropy[t] = row.entropy;
+          if (to.whole_lse == nullptr) continue;
+          const TokenLogprob whole = joined(whole_sums_);
+          to.whole_lse[t] = whole.lse;
+          to.whole_entropy[t] = whole.entropy;
         }
       });
 }
@@ -145,11 +159,12 @@ void LmHeadPass::finish_rows(const Chunk& chunk, const LmHeadScores& to) const {
 void LmHeadPass::forward_chunk(const Chunk& chunk, const LmHeadScores& to, float* kept) {
   pack_inputs(chunk);
   sums_.resize(static_cast<std::size_t>(chunk.rows * blocks_));
+  if (to.whole_lse != nullptr) whole_sums_.resize(sums_.size());
   target_logit_.resize(static_cast<std::size_t>(chunk.rows));
   own_weights_.assign(static_cast<std::size_t>(context_.pool.threads()), {});
   for_each_block(chunk, {0, vocabulary_}, [&](const Block& block, const Buffers& buffers) {
     make_logits(block, own_weights(block, buffers.worker), buffers.logits);
-    forward_block(chunk, block, buffers.logits, to.entropy != nullptr);
+    forward_block(chunk, block, buffers.logits, to);
     if (kept != nullptr) keep(chunk, block, buffers.logits, kept);
   });
   finish_rows(chunk, to);
@@ -217,25 +232,43 @@ void LmHeadPass::pack_weights_for_dinputs(const VocabRange& group) {
   }
 }
 
+namespace {
+
+/// Assigns the gradients z [columns] of a row's logits, which may be block.logits: 0 for columns
+/// that are not kept.
+void masked_dlogits(const Kernels& kernels, const RowBlock& block, const LmHeadRow& from,
+                    float* z) {
+  float kept[lm_head_block];
+  const std::int64_t count = block.gather(kept);
+  kernels.lm_head_dlogits(kept, kept, count, from);
+  block.scatter(kept, z);
+}
+
+}  // namespace
+
 void LmHeadPass::logits_backward(const Chunk& chunk, const Block& block, const LmHeadUpstream& up,
                                  const float* kept, float* z) const {
   for (std::int64_t i = 0; i < block.rows; ++i, z += ld_) {
     const float* logits =
         kept == nullptr ? z : kept + offset_of_kept(chunk, block.row + i, block.column);
     const std::int32_t t = token(chunk, block.row + i),
-                       target = targets_[static_cast<std::size_t>(t)];
+                       target = of_.targets[static_cast<std::size_t>(t)];
     const bool here = target >= block.column && target < block.column + block.columns;
-    const LmHeadRow from{scale_.inv_temperature,
-                         up.lse[t],
-                         up.dlogp[t],
-                         up.dentropy == nullptr ? 0 : up.dentropy[t],
-                         up.dentropy == nullptr ? 0 : up.entropy[t],
-                         scale_.logit_scale,
-                         scale_.softcap == 0 ? 0 : 1 / scale_.softcap};
+    const LmHeadRow from{.inv_temperature = scale_.inv_temperature,
+                         .lse = up.lse[t],
+                         .dlogp = up.dlogp[t],
+                         .dentropy = up.dentropy == nullptr ? 0 : up.dentropy[t],
+                         .entropy = up.dentropy == nullptr ? 0 : up.entropy[t],
+                         .logit_scale = scale_.logit_scale,
+                         .inverse_cap = scale_.softcap == 0 ? 0 : 1 / scale_.softcap};
     const float own =
         here ? scale_.inv_temperature * up.dlogp[t] * from.derivative(logits[target - block.column])
              : 0;
-    kernels_.lm_head_dlogits(logits, z, block.columns, from);
+    const RowBlock left{logits, block.columns, block.column, of_.columns_of(t)};
+    if (left.kept == nullptr)
+      kernels_.lm_head_dlogits(logits, z, block.columns, from);
+    else
+      masked_dlogits(kernels_, left, from, z);
     if (here) z[target - block.column] += own;
   }
 }

@@ -8,8 +8,8 @@
 #include <array>
 #include <vector>
 
-#include "engine/ops/cpu/context.h"
-#include "engine/ops/cpu/cpu_options.h"
+#include "engine/ops/cpu/context/context.h"
+#include "engine/ops/cpu/context/options.h"
 #include "engine/ops/cpu/lm_head/vocab_softmax.h"
 
 namespace troupe::engine::ops::cpu {
@@ -46,9 +46,9 @@ struct LmHeadFactorMemory {
 struct LmHeadUpstream {
   const float *lse, *dlogp, *dentropy, *entropy;
 };
-/// Results of the forward pass, [T] each. entropy may be nullptr.
+/// Results of the forward pass, [T] each. entropy may be nullptr, and so may both over all columns.
 struct LmHeadScores {
-  float *logp, *lse, *entropy;
+  float *logp, *lse, *entropy, *whole_lse, *whole_entropy;
 };
 
 /// One call of head(), head_backward() or head_forward_backward(). Its memory, up to max_logits
@@ -149,7 +149,8 @@ class LmHeadPass {
   void make_logits(const Block& block, const Weights& weights, float* z) const;
   /// `kept` here and below: kept logits of the chunk, or nullptr.
   void forward_chunk(const Chunk& chunk, const LmHeadScores& to, float* kept);
-  void forward_block(const Chunk& chunk, const Block& block, const float* z, bool weighted);
+  void forward_block(const Chunk& chunk, const Block& block, const float* z,
+                     const LmHeadScores& to);
   void keep(const Chunk& chunk, const Block& block, const float* z, float* kept) const;
   void finish_rows(const Chunk& chunk, const LmHeadScores& to) const;
   void backward_chunk(const Chunk& chunk, const LmHeadUpstream& up, const float* kept,
@@ -170,7 +171,7 @@ class LmHeadPass {
   const LmHeadLimits& limits_;
   const Kernels& kernels_;
   const GemmKernel &for_logits_, &for_gradients_;
-  std::span<const std::int32_t> targets_;
+  TargetRows of_;  ///< rows of the inputs
   HeadScale scale_;
   std::int64_t vocabulary_, blocks_;
   /// Leading dimension of a block: an odd number of cache lines, so that rows map to different
@@ -188,6 +189,7 @@ class LmHeadPass {
   std::int64_t packed_for_dinputs_ = -1;  ///< first column of the span that is packed
   std::vector<Weights> own_weights_;      ///< one per thread
   std::vector<SoftmaxSums> sums_;         ///< [rows of the chunk, blocks]
+  std::vector<SoftmaxSums> whole_sums_;   ///< the same over all columns, where they are asked
   std::vector<float> target_logit_;       ///< [rows of the chunk]
   float* dlogits_by_column_ = nullptr;    ///< nullptr: all weights are frozen
 };

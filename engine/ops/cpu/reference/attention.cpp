@@ -3,19 +3,21 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/random.h"
-#include "engine/ops/cpu/host_buffer.h"
+#include "engine/base/random/random.h"
 #include "engine/ops/cpu/reference/operand.h"
+#include "engine/ops/memory/host_buffer.h"
+#include "engine/ops/shapes.h"
 
 namespace troupe::engine::ops::cpu::reference {
 namespace {
 
 /// Returns the row of key j of sequence n.
-std::int64_t key_row(const KeyValues& kv, const Layout& layout, std::size_t n, std::int64_t j) {
+std::int64_t key_row(const KeyValues& kv, const PreparedLayout& layout, std::size_t n,
+                     std::int64_t j) {
   if (!kv.blocks.empty()) return kv.blocks[n].row + j - kv.blocks[n].first;
-  if (kv.page_size == 0) return layout.offsets[n] + j;
-  return std::int64_t{kv.pages[n][static_cast<std::size_t>(j / kv.page_size)]} * kv.page_size +
-         j % kv.page_size;
+  const auto& [size, pages] = layout.pages;
+  if (size == 0) return layout.offsets[n] + j;
+  return std::int64_t{pages[n][static_cast<std::size_t>(j / size)]} * size + j % size;
 }
 
 double dot(const double* a, const double* b, int count) {
@@ -75,7 +77,7 @@ double score(const AttentionShape& shape, const HeadRow& at, std::int64_t j, dou
 /// Returns the factor of the weight of key j: 0 where it is dropped.
 double kept(const AttentionDropout* how, const HeadRow& at, std::int64_t j) {
   if (how == nullptr) return 1;
-  const std::uint64_t id = how->rows[static_cast<std::size_t>(at.row)];
+  const std::uint64_t id = how->rows.host[static_cast<std::size_t>(at.row)];
   const auto head = static_cast<std::uint32_t>(how->first_head + at.head);
   const auto words = philox(
       {static_cast<std::uint32_t>(j / 4), low_word(id), high_word(id), how->layer << 16 | head},

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
-#include "engine/ops/cpu/host_buffer.h"
 #include "engine/ops/cpu/reference/operand.h"
+#include "engine/ops/memory/host_buffer.h"
+#include "engine/ops/shapes.h"
 
 namespace troupe::engine::ops::cpu::reference {
 namespace {
@@ -21,12 +23,22 @@ float scaled_logit(float z, const HeadScale& scale, double* derivative = nullptr
   return static_cast<float>(cap > 0 ? cap * tanh : product);
 }
 
-/// Softmax statistics of z = logits * inv_temperature, for head() and token_logprob().
-RowStats row_stats(std::span<const float> logits, float inv_temperature) {
-  const double highest = double{*std::max_element(logits.begin(), logits.end()) * inv_temperature};
-  double sum = 0, weighted = 0;
-  for (const float logit : logits) {
-    const double z = double{logit * inv_temperature} - highest, e = std::exp(z);
+bool is_kept(const std::uint64_t* kept, std::size_t column) {
+  return kept == nullptr || (kept[column / 64] >> column % 64 & 1) != 0;
+}
+
+/// Softmax statistics of z = logits * inv_temperature over the kept columns (ColumnMask), or all of
+/// them for nullptr; for head() and token_logprob().
+RowStats row_stats(std::span<const float> logits, float inv_temperature,
+                   const std::uint64_t* kept) {
+  constexpr double none = -std::numeric_limits<double>::infinity();
+  double highest = none, sum = 0, weighted = 0;
+  for (std::size_t v = 0; v < logits.size(); ++v)
+    if (is_kept(kept, v)) highest = std::max(highest, double{logits[v] * inv_temperature});
+  if (highest == none) return {static_cast<float>(none), 0};
+  for (std::size_t v = 0; v < logits.size(); ++v) {
+    if (!is_kept(kept, v)) continue;
+    const double z = double{logits[v] * inv_temperature} - highest, e = std::exp(z);
     sum += e;
     weighted += e * z;
   }
@@ -98,13 +110,15 @@ std::vector<double> exact_dlogits(const HeadInputs& in, const HeadSaved& saved,
   const double dlogp = data(up.dlogp)[t],
                dentropy = up.dentropy == nullptr ? 0 : data(*up.dentropy)[t],
                entropy = up.dentropy == nullptr ? 0 : data(*saved.entropy)[t];
+  const TargetRows rows{in.targets.host, in.columns};
   std::vector<double> dz(products.size());
   for (std::size_t v = 0; v < products.size(); ++v) {
+    if (!is_kept(rows.columns_of(static_cast<std::int64_t>(t)), v)) continue;
     double derivative = 1;
     const float logit = scaled_logit(products[v], in.scale, &derivative);
     const double log_p = double{logit * in.scale.inv_temperature} - double{data(saved.lse)[t]},
                  p = std::exp(log_p);
-    const double onehot = static_cast<std::int32_t>(v) == in.targets[t] ? 1 : 0;
+    const double onehot = static_cast<std::int32_t>(v) == in.targets.host[t] ? 1 : 0;
     dz[v] = derivative * double{in.scale.inv_temperature} *
             (dlogp * (onehot - p) - dentropy * p * (log_p + entropy));
   }
@@ -114,23 +128,28 @@ std::vector<double> exact_dlogits(const HeadInputs& in, const HeadSaved& saved,
 }  // namespace
 
 void head(const HeadInputs& in, const HeadOutputs& out) {
-  const auto& [hidden, weight, targets, scale, precision, adapter] = in;
-  const auto count = static_cast<std::int64_t>(targets.size());
+  const auto& [hidden, weight, targets, scale, precision, adapter, columns] = in;
+  const TargetRows rows{targets.host, columns};
+  const auto count = std::ssize(targets.host);
   std::vector<HeadOperands> products{HeadOperands(hidden, weight, precision)};
   if (adapter != nullptr) products.emplace_back(adapter->down, adapter->up, precision);
   for (std::int64_t t = 0; t < count; ++t) {
-    const std::int32_t target = targets[static_cast<std::size_t>(t)];
-    RowStats stats{0, 0};
+    const std::int32_t target = targets.host[static_cast<std::size_t>(t)];
+    RowStats stats{0, 0}, whole{0, 0};
     std::vector<float> z(static_cast<std::size_t>(rows_of(weight)));
     if (target != no_target) {
       for (const auto& product : products) product.add_logits(t, z);
       for (float& logit : z) logit = scaled_logit(logit, scale);
-      stats = row_stats(z, scale.inv_temperature);
+      stats = row_stats(z, scale.inv_temperature, rows.columns_of(t));
+      if (out.whole_lse != nullptr) whole = row_stats(z, scale.inv_temperature, nullptr);
     }
     mutable_data(out.logp)[t] =
         target < 0 ? 0 : z[static_cast<std::size_t>(target)] * scale.inv_temperature - stats.lse;
     mutable_data(out.lse)[t] = stats.lse;
     if (out.entropy != nullptr) mutable_data(*out.entropy)[t] = stats.entropy;
+    if (out.whole_lse == nullptr) continue;
+    mutable_data(*out.whole_lse)[t] = whole.lse;
+    mutable_data(*out.whole_entropy)[t] = whole.entropy;
   }
 }
 
@@ -142,9 +161,9 @@ void head_backward(const HeadInputs& in, const HeadSaved& saved, const HeadUpstr
       HeadProductGradients(products[0], to.dhidden, to.dweight)};
   if (in.adapter != nullptr)
     gradients.emplace_back(products[1], to.adapter->ddown, to.adapter->dup);
-  for (std::size_t t = 0; t < in.targets.size(); ++t) {
+  for (std::size_t t = 0; t < in.targets.host.size(); ++t) {
     std::vector<double> dz(static_cast<std::size_t>(rows_of(in.weight)));
-    if (in.targets[t] != no_target) {
+    if (in.targets.host[t] != no_target) {
       std::vector<float> z(dz.size());
       for (const auto& product : products) product.add_logits(static_cast<std::int64_t>(t), z);
       dz = exact_dlogits(in, saved, up, t, z);
@@ -161,12 +180,14 @@ void scale_logits(Tensor& logits, const HeadScale& scale) {
                  [&](float z) { return scaled_logit(z, scale); });
 }
 
-void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets,
-                   float inv_temperature, Tensor& logp, Tensor& lse) {
+void token_logprob(const Tensor& logits, const TargetRows& rows, float inv_temperature,
+                   Tensor& logp, Tensor& lse) {
   const auto vocabulary = static_cast<std::size_t>(width_of(logits));
+  const auto targets = rows.targets;
   for (std::size_t t = 0; t < targets.size(); ++t) {
     const std::span<const float> z(data(logits) + t * vocabulary, vocabulary);
-    mutable_data(lse)[t] = row_stats(z, inv_temperature).lse;
+    mutable_data(lse)[t] =
+        row_stats(z, inv_temperature, rows.columns_of(static_cast<std::int64_t>(t))).lse;
     mutable_data(logp)[t] =
         targets[t] < 0
             ? 0

@@ -11,7 +11,7 @@ void head(const HeadInputs& in, const HeadOutputs& out);
 void head_backward(const HeadInputs& in, const HeadSaved& saved, const HeadUpstream& up,
                    const HeadGradients& to);
 void scale_logits(Tensor& logits, const HeadScale& scale);
-void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets,
-                   float inv_temperature, Tensor& logp, Tensor& lse);
+void token_logprob(const Tensor& logits, const TargetRows& rows, float inv_temperature,
+                   Tensor& logp, Tensor& lse);
 
 }  // namespace troupe::engine::ops::cpu::reference

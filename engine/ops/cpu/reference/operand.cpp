@@ -1,6 +1,7 @@
 #include "engine/ops/cpu/reference/operand.h"
 
-#include "engine/ops/cpu/host_buffer.h"
+#include "engine/ops/memory/host_buffer.h"
+#include "engine/ops/shapes.h"
 
 namespace troupe::engine::ops::cpu::reference {
 

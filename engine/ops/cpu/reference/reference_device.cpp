@@ -1,18 +1,99 @@
 #include "engine/ops/cpu/reference/reference_device.h"
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 
 #include "engine/ops/cpu/cpu_options.h"
-#include "engine/ops/cpu/host_buffer.h"
 #include "engine/ops/cpu/kernels/kernels.h"
 #include "engine/ops/cpu/reference/attention.h"
-#include "engine/ops/cpu/reference/gemm.h"
 #include "engine/ops/cpu/reference/lm_head.h"
-#include "engine/ops/cpu/shapes.h"
+#include "engine/ops/cpu/reference/operand.h"
+#include "engine/ops/memory/host_buffer.h"
+#include "engine/ops/shapes.h"
+#include "engine/ops/types.h"
 
 namespace troupe::engine::ops::cpu::reference {
 namespace {
+
+// Returns NaN unless all values are finite.
+float largest_of(const float* x, std::int64_t count) {
+  float largest = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (!std::isfinite(x[i])) return std::numeric_limits<float>::quiet_NaN();
+    largest = std::max(largest, std::abs(x[i]));
+  }
+  return largest;
+}
+
+void pack_row(const float* x, std::int64_t count, std::byte* to) {
+  const float largest = largest_of(x, count), factor = largest >= 0x1p-100F ? 127 / largest : 0;
+  const float scale = largest < 0x1p-100F ? 0 : largest / 127;
+  for (std::int64_t i = 0; i < count; ++i)
+    to[i] = static_cast<std::byte>(
+        factor > 0 ? static_cast<std::int8_t>(std::nearbyint(x[i] * factor)) : 0);
+  std::memcpy(to + count, &scale, sizeof(scale));
+}
+
+/// Shape of a weight [n, k] packed as `type`: a plain matrix; an int8 row ends with its scale.
+Shape packed_shape(DType type, std::int64_t n, std::int64_t k) {
+  check(type == DType::bf16_packed || type == DType::int8_packed,
+        "pack: a weight is packed in bf16 or int8");
+  return type == DType::bf16_packed ? Shape{n, k} : Shape{n, k + 4};
+}
+
+// Returns B [N, K].
+std::vector<double> right_operand(const Tensor& b, Gemm how, std::int64_t n, std::int64_t k) {
+  if (!is_packed(b)) return operand(data(b), n * k, 1, how.precision);
+  check(b.shape() == packed_shape(b.dtype(), n, k), "gemm: the packed weight has another shape");
+  std::vector<double> values;
+  for (std::int64_t row = 0; row < n; ++row) {
+    const std::byte* at =
+        raw(b) + row * b.shape()[1] * static_cast<std::int64_t>(bytes_of(b.dtype()));
+    float scale = 0;
+    if (b.dtype() == DType::int8_packed) std::memcpy(&scale, at + k, sizeof(scale));
+    for (std::int64_t i = 0; i < k; ++i) {
+      if (b.dtype() == DType::int8_packed)
+        values.push_back(static_cast<double>(scale) * static_cast<std::int8_t>(at[i]));
+      else
+        values.push_back(from_bf16(reinterpret_cast<const std::uint16_t*>(at)[i]));
+    }
+  }
+  return values;
+}
+
+void pack_weight(const Tensor& weight, Tensor& packed) {
+  const std::int64_t rows = rows_of(weight), width = width_of(weight);
+  const float* from = data(weight);
+  if (packed.dtype() == DType::bf16_packed) {
+    std::transform(from, from + weight.count(), reinterpret_cast<std::uint16_t*>(raw(packed)),
+                   to_bf16);
+    return;
+  }
+  for (std::int64_t row = 0; row < rows; ++row)
+    pack_row(from + row * width, width, raw(packed) + row * packed.shape()[1]);
+}
+
+void gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how) {
+  const auto [m, n, k] = gemm_sizes(a, b, c, how);
+  const std::vector<double> right = right_operand(b, how, n, k);
+  const std::int64_t b_step = how.transpose_b ? 1 : n;  // between consecutive k
+  const std::int64_t b_next = how.transpose_b ? k : 1;  // between consecutive n
+  for (std::int64_t i = 0; i < m; ++i) {
+    const std::vector<double> left =
+        operand(data(a) + (how.transpose_a ? i : i * k), k, how.transpose_a ? m : 1, how.precision);
+    float* result = mutable_data(c) + i * n;
+    for (std::int64_t j = 0; j < n; ++j) {
+      double sum = how.accumulate ? result[j] : 0.0;
+      for (std::int64_t l = 0; l < k; ++l)
+        sum += left[static_cast<std::size_t>(l)] *
+               right[static_cast<std::size_t>(j * b_next + l * b_step)];
+      result[j] = static_cast<float>(sum);
+    }
+  }
+}
 
 using Array = Eigen::Map<Eigen::ArrayXf>;
 using ConstArray = Eigen::Map<const Eigen::ArrayXf>;
@@ -45,6 +126,7 @@ struct Activated {
 };
 
 Activated activated(Activation activation, const Doubles& x) {
+  if (activation == Activation::relu2) return {x.max(0.0).square(), 2 * x.max(0.0)};
   if (activation == Activation::gelu) {
     const Doubles share = 0.5 * (1 + error_function(x / std::sqrt(2.0)));
     return {x * share, share + x * (-0.5 * x.square()).exp() / std::sqrt(8 * std::atan(1.0))};
@@ -64,8 +146,7 @@ Activated activated(Activation activation, const Doubles& x) {
 void ReferenceDevice::pack(const Tensor& weight, DType type, Tensor& packed) {
   const Shape shape = packed_shape(type, rows_of(weight), width_of(weight));
   if (!packed) packed = empty(shape, type);
-  check(packed.dtype() == type && packed.shape() == shape,
-        "pack: a packed weight of another shape or type");
+  check_packed(packed, type, shape);
   pack_weight(weight, packed);
 }
 
@@ -74,13 +155,13 @@ void ReferenceDevice::gemm(const Tensor& a, const Tensor& b, Tensor& c, Gemm how
 }
 
 void ReferenceDevice::add_bias(Tensor& y, const Tensor& bias) {
-  check(width_of(y) == bias.count(), "add_bias: y [T, F], bias [F]");
+  check_bias("add_bias", y, bias);
   for (std::int64_t t = 0; t < rows_of(y); ++t)
     row(mutable_data(y), t, bias.count()) += row(data(bias), 0, bias.count());
 }
 
 void ReferenceDevice::bias_backward(const Tensor& dy, Tensor& dbias) {
-  check(width_of(dy) == dbias.count(), "bias_backward: dy [T, F], dbias [F]");
+  check_bias("bias_backward", dy, dbias);
   Doubles sum = row(data(dbias), 0, dbias.count()).cast<double>();
   for (std::int64_t t = 0; t < rows_of(dy); ++t)
     sum += row(data(dy), t, dbias.count()).cast<double>();
@@ -88,7 +169,7 @@ void ReferenceDevice::bias_backward(const Tensor& dy, Tensor& dbias) {
 }
 
 void ReferenceDevice::add(const Tensor& a, const Tensor& b, Tensor& sum) {
-  check(a.count() == b.count() && a.count() == sum.count(), "add: operands differ in size");
+  check_same_size("add", {&a, &b, &sum});
   row(mutable_data(sum), 0, sum.count()) = row(data(a), 0, a.count()) + row(data(b), 0, b.count());
 }
 
@@ -96,14 +177,14 @@ void ReferenceDevice::scale(Tensor& x, float factor) {
   row(mutable_data(x), 0, x.count()) *= factor;
 }
 
-void ReferenceDevice::rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos,
+void ReferenceDevice::rope(Tensor& x, const Indices& positions, const Tensor& cos,
                            const Tensor& sin, int heads, bool inverse) {
   check_rope(x, positions, cos, sin, heads);
   const std::int64_t width = width_of(x), size = width / heads, half = size / 2;
   const double sign = inverse ? -1 : 1;
-  for (std::size_t t = 0; t < positions.size(); ++t) {
-    const Doubles c = row(data(cos), positions[t], half).cast<double>();
-    const Doubles s = row(data(sin), positions[t], half).cast<double>() * sign;
+  for (std::size_t t = 0; t < positions.host.size(); ++t) {
+    const Doubles c = row(data(cos), positions.host[t], half).cast<double>();
+    const Doubles s = row(data(sin), positions.host[t], half).cast<double>() * sign;
     for (int h = 0; h < heads; ++h) {
       Array head = row(mutable_data(x) + static_cast<std::int64_t>(t) * width, h, size);
       const Doubles low = head.head(half).cast<double>(), high = head.tail(half).cast<double>();
@@ -177,7 +258,7 @@ void ReferenceDevice::layer_norm_backward(const Tensor& x, const Tensor& gain, c
 
 void ReferenceDevice::gated(Activation activation, const Tensor& gate, const Tensor& up,
                             Tensor& y) {
-  check(gate.count() == up.count() && gate.count() == y.count(), "gated: operands differ in size");
+  check_same_size("gated", {&gate, &up, &y});
   store(activated(activation, all(gate)).value * all(up), y);
 }
 
@@ -192,14 +273,13 @@ void ReferenceDevice::gated_backward(Activation activation, const Tensor& gate, 
 }
 
 void ReferenceDevice::activate(Activation activation, const Tensor& x, Tensor& y) {
-  check(x.count() == y.count(), "activate: operands differ in size");
+  check_same_size("activate", {&x, &y});
   store(activated(activation, all(x)).value, y);
 }
 
 void ReferenceDevice::activate_backward(Activation activation, const Tensor& x, const Tensor& dy,
                                         Tensor& dx) {
-  check(x.count() == dy.count() && x.count() == dx.count(),
-        "activate_backward: operands differ in size");
+  check_same_size("activate_backward", {&x, &dy, &dx});
   store(all(dy) * activated(activation, all(x)).derivative, dx);
 }
 
@@ -233,18 +313,16 @@ void ReferenceDevice::scale_logits(Tensor& logits, const HeadScale& scale) {
   reference::scale_logits(logits, scale);
 }
 
-void ReferenceDevice::token_logprob(const Tensor& logits, std::span<const std::int32_t> targets,
-                                    float inv_temperature, Tensor& logp, Tensor& lse) {
-  check_targets(targets, rows_of(logits), width_of(logits));
-  check(logp.count() == rows_of(logits) && lse.count() == rows_of(logits),
-        "token_logprob: logp, lse [M]");
-  reference::token_logprob(logits, targets, inv_temperature, logp, lse);
+void ReferenceDevice::token_logprob(const Tensor& logits, const Indices& targets,
+                                    float inv_temperature, Tensor& logp, Tensor& lse,
+                                    const ColumnMask* columns) {
+  check_token_logprob(logits, targets, logp, lse, columns);
+  reference::token_logprob(logits, {targets.host, columns}, inv_temperature, logp, lse);
 }
 
 void ReferenceDevice::adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) {
+  check_same_size("adamw", {&values, &grads, &m, &v});
   const std::int64_t count = values.count();
-  check(grads.count() == count && m.count() == count && v.count() == count,
-        "adamw: operands differ in size");
   const AdamWScalars with(how);
   const Eigen::ArrayXf g = row(data(grads), 0, count) * with.grad_scale;
   Array p = row(mutable_data(values), 0, count), first = row(mutable_data(m), 0, count),

@@ -24,8 +24,8 @@ class ReferenceDevice : public HostDevice {
   void layer_norm_backward(const Tensor& x, const Tensor& gain, const Tensor& mean,
                            const Tensor& inv_std, const Tensor& dy, Tensor& dx,
                            Tensor& dgain) override;
-  void rope(Tensor& x, std::span<const std::int32_t> positions, const Tensor& cos,
-            const Tensor& sin, int heads, bool inverse) override;
+  void rope(Tensor& x, const Indices& positions, const Tensor& cos, const Tensor& sin, int heads,
+            bool inverse) override;
   void attention(const AttentionInputs& in, Tensor& out, Tensor* lse) override;
   void attention_backward(const AttentionInputs& in, const AttentionBackward& with) override;
   int parallel_kv_heads() const override { return 1; }
@@ -39,8 +39,8 @@ class ReferenceDevice : public HostDevice {
   void head_backward(const HeadInputs& in, const HeadSaved& saved, const HeadUpstream& up,
                      const HeadGradients& to) override;
   void scale_logits(Tensor& logits, const HeadScale& scale) override;
-  void token_logprob(const Tensor& logits, std::span<const std::int32_t> targets,
-                     float inv_temperature, Tensor& logp, Tensor& lse) override;
+  void token_logprob(const Tensor& logits, const Indices& targets, float inv_temperature,
+                     Tensor& logp, Tensor& lse, const ColumnMask* columns) override;
   void adamw(Tensor& values, Tensor& grads, Tensor& m, Tensor& v, const AdamW& how) override;
   double sum_of_squares(const Tensor& x) override;
   bool all_finite(const Tensor& x) override;

@@ -1,7 +1,7 @@
 // Elementary functions of sixteen lanes, and the loop over a row in vectors.
 #pragma once
 
-#include "engine/ops/cpu/kernels/kernels.h"
+#include <cstdint>
 #include "engine/ops/cpu/simd/vec.h"
 
 namespace troupe::engine::ops::cpu::kernels {

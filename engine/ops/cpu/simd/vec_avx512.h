@@ -6,7 +6,7 @@
 namespace troupe::engine::ops::cpu::avx512 {
 
 struct Vec {
-  // Tiles that fill the 32 registers (kernels_dot.h, kernels_outer.h, kernels_panels.h).
+  // Tiles that fill the 32 registers (gemm/micro_dot.h, micro_nn.h, micro_nt.h, micro_packed.h).
   static constexpr int tile_rows = 6, nn_vectors = 4, f32_mr = 14, bf16_mr = 10, dot_mr = 12;
   static constexpr int few_rows_columns(int rows) { return rows <= 3 ? 8 : 4; }
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::launch::serve::api {
 
@@ -51,5 +51,15 @@ bool is_absent_value(const FieldRow& row, const Json& value);
 const std::vector<EndpointFields>& field_tables();
 /// The endpoint must have a table.
 const EndpointFields& fields_of(std::string_view path);
+
+// The fields of requests that generate text, and of those about tokens.
+
+/// A part of field_tables().
+std::vector<EndpointFields> generation_tables();
+
+// The fields of OpenAI's Responses API and Anthropic's Messages API.
+
+/// A part of field_tables().
+std::vector<EndpointFields> format_tables();
 
 }  // namespace troupe::launch::serve::api

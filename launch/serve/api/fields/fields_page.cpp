@@ -1,6 +1,6 @@
 #include "launch/serve/api/fields/fields_page.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/fields/field_table.h"
 
 namespace troupe::launch::serve::api {

@@ -1,4 +1,4 @@
-#include "launch/serve/api/fields/format_rows.h"
+#include "launch/serve/api/fields/field_table.h"
 
 #include "launch/serve/api/fields/sampling_rows.h"
 
@@ -155,6 +155,7 @@ constexpr FieldRow chat_only_fields[] = {
     {"return_tokens_as_token_ids", troupe, Effect::refused, "of /v1/chat/completions only",
      "false"},
     {"return_weight_versions", troupe, Effect::refused, "of /v1/chat/completions only", "false"},
+    {"return_sampling_mask", troupe, Effect::refused, "of /v1/chat/completions only", "false"},
     {"functions", troupe, Effect::refused, "use tools and tool_choice", "[]"},
     {"function_call", troupe, Effect::refused, "use tools and tool_choice"},
     {"modalities", troupe, Effect::refused, "answers are text", "[\"text\"]"},

@@ -1,4 +1,4 @@
-#include "launch/serve/api/fields/generation_rows.h"
+#include "launch/serve/api/fields/field_table.h"
 
 #include "launch/serve/api/fields/sampling_rows.h"
 
@@ -29,6 +29,9 @@ constexpr FieldRow output_fields[] = {
     {"return_token_ids", vllm | sglang, Effect::acts,
      "adds `token_ids` and `prompt_token_ids`, which are null otherwise"},
     {"return_weight_versions", vllm, Effect::acts, "adds `weight_versions`, a version per token"},
+    {"return_sampling_mask", troupe, Effect::acts,
+     "with logprobs: adds `sampling_mask`, the tokens that each token was sampled from, in base64 "
+     "(grpo.md#sampling-masks)"},
     {"user", openai | vllm | sglang, Effect::without_effect, "nothing is stored"},
 };
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "engine/base/fields.h"
+#include "engine/base/json/fields.h"
 #include "engine/generate/sampling_params.h"
 
 namespace troupe::launch::serve::api {

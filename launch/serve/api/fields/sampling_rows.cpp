@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/fields/sampling_names.h"
 
 namespace troupe::launch::serve::api {

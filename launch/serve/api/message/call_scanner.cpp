@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/base/json.h"
+#include "engine/base/json/json.h"
 
 namespace troupe::launch::serve::api {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/tools/migration/shell/scan.h"
 
 namespace troupe::launch::tools::migration::shell {
@@ -37,7 +37,7 @@ std::int64_t wrapped(std::uint64_t value) {
 
 class Calculator {
  public:
-  Calculator(std::string_view text, State& state, Budget& budget, int& depth)
+  Calculator(std::string_view text, ShellState& state, Budget& budget, int& depth)
       : text_(text), state_(state), budget_(budget), depth_(depth) {}
 
   std::int64_t whole() {
@@ -269,7 +269,7 @@ class Calculator {
   }
 
   std::string_view text_;
-  State& state_;
+  ShellState& state_;
   Budget& budget_;
   int& depth_;
   std::size_t at_ = 0;
@@ -278,7 +278,7 @@ class Calculator {
 
 }  // namespace
 
-Value arithmetic(std::string_view expression, std::size_t line, State& state, Budget& budget) {
+Value arithmetic(std::string_view expression, std::size_t line, ShellState& state, Budget& budget) {
   budget.work(expression.size());
   int depth = 0;
   try {

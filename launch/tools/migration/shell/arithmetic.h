@@ -12,6 +12,6 @@ namespace troupe::launch::tools::migration::shell {
 /// The decimal text of an expression whose `$` expansions are done; variables are read and assigned
 /// by name. Unknown for an expression of something unknown, a division by zero and text that is no
 /// expression. Throws Failure for one that nests too deeply.
-Value arithmetic(std::string_view expression, std::size_t line, State& state, Budget& budget);
+Value arithmetic(std::string_view expression, std::size_t line, ShellState& state, Budget& budget);
 
 }  // namespace troupe::launch::tools::migration::shell

@@ -1,9 +1,9 @@
-#include "launch/tools/migration/shell/braces.h"
+#include "launch/tools/migration/shell/expand.h"
 
 #include <cstdlib>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/tools/migration/shell/scan.h"
 #include "launch/tools/migration/shell/state.h"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/tools/migration/shell/parser.h"
 #include "launch/tools/migration/shell/scan.h"
 

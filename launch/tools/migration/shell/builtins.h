@@ -32,7 +32,7 @@ class Builtins {
   Status arithmetic(const Word& expression);
 
   Budget budget_;
-  State state_;
+  ShellState state_;
   Expander expander_;
   Flow flow_ = Flow::normal;
 

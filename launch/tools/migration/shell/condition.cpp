@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/tools/migration/shell/pattern.h"
 #include "launch/tools/migration/shell/scan.h"
 
@@ -181,7 +181,7 @@ Status test_command(const std::vector<Field>& fields, std::size_t line) {
       .whole();
 }
 
-Status test_expression(const std::vector<Word>& words, Expander& expander, const State& state,
+Status test_expression(const std::vector<Word>& words, Expander& expander, const ShellState& state,
                        Budget& budget) {
   std::vector<std::string> raw;
   for (const Word& word : words) raw.push_back(word.raw);

@@ -28,7 +28,7 @@ Status negated(Status status);
 /// `words`: the arguments of test, without the closing bracket.
 Status test_command(const std::vector<Field>& words, std::size_t line);
 /// `words`: those between [[ and ]].
-Status test_expression(const std::vector<Word>& words, Expander& expander, const State& state,
+Status test_expression(const std::vector<Word>& words, Expander& expander, const ShellState& state,
                        Budget& budget);
 
 }  // namespace troupe::launch::tools::migration::shell

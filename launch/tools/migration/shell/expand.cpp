@@ -5,10 +5,8 @@
 #include <cctype>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/tools/migration/shell/arithmetic.h"
-#include "launch/tools/migration/shell/braces.h"
-#include "launch/tools/migration/shell/folders.h"
 #include "launch/tools/migration/shell/parser.h"
 #include "launch/tools/migration/shell/pattern.h"
 #include "launch/tools/migration/shell/scan.h"

@@ -2,15 +2,30 @@
 // splitting, as bash does them. Nothing is executed: what a command would print is unknown.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "launch/tools/migration/shell/fields.h"
-#include "launch/tools/migration/shell/parameter.h"
+#include "launch/tools/migration/shell/limits.h"
+#include "launch/tools/migration/shell/state.h"
 #include "launch/tools/migration/shell/syntax.h"
 
 namespace troupe::launch::tools::migration::shell {
+
+/// The parts of ${...}.
+struct Parameter {
+  std::string name;  ///< of a variable, a number, or one of @ * # ? $ ! - 0
+  bool length = false, indirect = false;
+  std::optional<std::string> index;  ///< of name[index]
+  std::string operation;             ///< ":-", "%%", ...; empty: none
+  std::string word;                  ///< what follows the operation
+};
+
+/// `text`: between the braces. nullopt for text that is no parameter.
+std::optional<Parameter> parameter_of(std::string_view text);
 
 /// What a parameter has.
 struct Looked {
@@ -21,7 +36,7 @@ struct Looked {
 
 class Expander {
  public:
-  Expander(State& state, Budget& budget) : state_(state), budget_(budget) {}
+  Expander(ShellState& state, Budget& budget) : state_(state), budget_(budget) {}
 
   /// All of these throw Failure (Errc::usage) for what exceeds a bound.
   std::vector<Field> fields(const Word& word);
@@ -56,12 +71,25 @@ class Expander {
   Value text_of(std::string_view raw, Fields::Mode mode, bool quoted);
   std::string separators() const;
 
-  State& state_;
+  ShellState& state_;
   Budget& budget_;
   std::size_t line_ = 0;
   int depth_ = 0;
   enum class InWord { none, unquoted, within_quotes };
   InWord in_word_ = InWord::none;  ///< of a parameter: ${A:-word}
 };
+
+// Brace expansion.
+
+/// a{b,c} and a{1..3} as the words they stand for. Throws Failure for more than a bound.
+std::vector<std::string> braces(const std::string& raw, Budget& budget);
+
+// The commands in a script that print a folder: they need no execution.
+
+/// What `pwd`, `dirname PATH` and `cd PATH && pwd` print; nullopt for another command, and for what
+/// is not known. `path` expands the path.
+std::optional<std::string> printed_folder(
+    std::string_view command, const ShellState& state,
+    const std::function<std::optional<std::string>(const std::string&)>& path);
 
 }  // namespace troupe::launch::tools::migration::shell

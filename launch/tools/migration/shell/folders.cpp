@@ -1,4 +1,4 @@
-#include "launch/tools/migration/shell/folders.h"
+#include "launch/tools/migration/shell/expand.h"
 
 #include <filesystem>
 
@@ -7,7 +7,7 @@
 namespace troupe::launch::tools::migration::shell {
 
 std::optional<std::string> printed_folder(
-    std::string_view command, const State& state,
+    std::string_view command, const ShellState& state,
     const std::function<std::optional<std::string>(const std::string&)>& path) {
   std::string text(command);
   for (const std::string_view quiet : {" >/dev/null", " 2>&1", " 2>/dev/null", " &>/dev/null"})

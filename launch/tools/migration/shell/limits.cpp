@@ -1,6 +1,6 @@
 #include "launch/tools/migration/shell/limits.h"
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::tools::migration::shell {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/error.h"
+#include "engine/base/errors/error.h"
 
 namespace troupe::launch::tools::migration::shell {
 

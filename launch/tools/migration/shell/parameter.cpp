@@ -1,4 +1,4 @@
-#include "launch/tools/migration/shell/parameter.h"
+#include "launch/tools/migration/shell/expand.h"
 
 #include <array>
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/tools/migration/shell/lexer.h"
 #include "launch/tools/migration/shell/limits.h"
 #include "launch/tools/migration/shell/scan.h"

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 
 namespace troupe::launch::tools::migration::shell {
 namespace {

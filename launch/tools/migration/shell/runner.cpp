@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "launch/tools/migration/shell/arithmetic.h"
 #include "launch/tools/migration/shell/parser.h"
 #include "launch/tools/migration/shell/pattern.h"
@@ -192,7 +192,7 @@ Status Runner::run_text(const std::string& text, std::size_t line) {
 
 Status Runner::in_subshell(const Node& node) {
   budget_.work(state_.bytes());
-  const State saved = state_;
+  const ShellState saved = state_;
   const auto functions = functions_;
   Status status = run(node);
   state_ = saved;
@@ -208,7 +208,7 @@ Status Runner::text_in_subshell(const std::string& text, std::size_t line) {
 
 Status Runner::maybe(const Node& node, const std::string& why, bool certain) {
   budget_.work(state_.bytes());
-  State saved = state_;
+  ShellState saved = state_;
   saved.touched.swap(state_.touched);
   state_.touched.clear();
   const std::string uncertain = uncertain_;

@@ -1,7 +1,8 @@
 #include "launch/tools/migration/shell/state.h"
 
-#include <charconv>
 #include <utility>
+
+#include "engine/base/text/parse.h"
 
 namespace troupe::launch::tools::migration::shell {
 namespace {
@@ -27,24 +28,21 @@ Value joined(const Value& left, const Value& right) {
 }  // namespace
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t value = 0;
   if (text.starts_with('+')) text.remove_prefix(1);
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parse_number<std::int64_t>(text);
 }
 
-State::State(std::map<std::string, std::string> given) : given_(std::move(given)) {
+ShellState::ShellState(std::map<std::string, std::string> given) : given_(std::move(given)) {
   set("HOME", Value{"~", "", ""});
   for (const auto& [name, value] : given_) set(name, Value{value, "", ""});
 }
 
-const Variable* State::find(std::string_view name) const {
+const Variable* ShellState::find(std::string_view name) const {
   const auto found = variables_.find(name);
   return found == variables_.end() ? nullptr : &found->second;
 }
 
-void State::put(const std::string& name, std::optional<Variable> variable) {
+void ShellState::put(const std::string& name, std::optional<Variable> variable) {
   const Variable* before = find(name);
   std::size_t bytes = bytes_ - (before ? bytes_of(*before) : 0);
   if (variable) bytes += bytes_of(*variable);
@@ -57,11 +55,11 @@ void State::put(const std::string& name, std::optional<Variable> variable) {
     variables_.erase(name);
 }
 
-void State::set(const std::string& name, Variable variable) {
+void ShellState::set(const std::string& name, Variable variable) {
   put(name, std::move(variable));
 }
 
-void State::set(const std::string& name, Value value) {
+void ShellState::set(const std::string& name, Value value) {
   if (const auto given = given_.find(name); !value.unknown.empty() && given != given_.end())
     value = {given->second, "", ""};
   Variable variable;
@@ -70,7 +68,7 @@ void State::set(const std::string& name, Value value) {
   put(name, std::move(variable));
 }
 
-void State::set_item(const std::string& name, const std::string& index, Value value) {
+void ShellState::set_item(const std::string& name, const std::string& index, Value value) {
   Variable variable;
   if (const Variable* before = find(name)) variable = *before;
   variable.array = true;
@@ -87,14 +85,14 @@ void State::set_item(const std::string& name, const std::string& index, Value va
   put(name, std::move(variable));
 }
 
-void State::append(const std::string& name, const Value& value) {
+void ShellState::append(const std::string& name, const Value& value) {
   Variable variable;
   if (const Variable* before = find(name)) variable = *before;
   variable.items[0] = joined(variable.items[0], value);
   put(name, std::move(variable));
 }
 
-void State::append(const std::string& name, std::vector<Value> values) {
+void ShellState::append(const std::string& name, std::vector<Value> values) {
   Variable variable;
   if (const Variable* before = find(name)) variable = *before;
   variable.array = true;
@@ -103,11 +101,11 @@ void State::append(const std::string& name, std::vector<Value> values) {
   put(name, std::move(variable));
 }
 
-void State::unset(const std::string& name) {
+void ShellState::unset(const std::string& name) {
   if (find(name)) put(name, std::nullopt);
 }
 
-void State::forget(const std::string& name, const std::string& why) {
+void ShellState::forget(const std::string& name, const std::string& why) {
   if (const auto given = given_.find(name); given != given_.end())
     return set(name, Value{given->second, "", ""});
   Variable variable;
@@ -117,17 +115,17 @@ void State::forget(const std::string& name, const std::string& why) {
   put(name, std::move(variable));
 }
 
-void State::open_scope() {
+void ShellState::open_scope() {
   scopes_.emplace_back();
 }
 
-void State::close_scope() {
+void ShellState::close_scope() {
   auto saved = std::move(scopes_.back());
   scopes_.pop_back();
   for (auto& [name, variable] : saved) put(name, std::move(variable));
 }
 
-void State::make_local(const std::string& name) {
+void ShellState::make_local(const std::string& name) {
   if (scopes_.empty()) return;
   const Variable* before = find(name);
   if (scopes_.back().emplace(name, before ? std::optional(*before) : std::nullopt).second)

@@ -36,10 +36,10 @@ struct Positional {
   std::string unknown;  ///< why they are not known
 };
 
-class State {
+class ShellState {
  public:
   /// `given` values are those of the environment, and of variables that are not known otherwise.
-  explicit State(std::map<std::string, std::string> given);
+  explicit ShellState(std::map<std::string, std::string> given);
 
   const Variable* find(std::string_view name) const;
   /// The setters throw Failure (Errc::usage) where all values are too large.
@@ -61,7 +61,7 @@ class State {
   std::string script_name;
   std::string directory;          ///< the working directory
   std::string directory_unknown;  ///< why it is not known
-  std::string sourced;            ///< a file that may have set variables: "env.sh (line 2)"
+  std::string sourced;            ///< a file that may have set variables: "FILE.sh (line 2)"
   bool unset_is_error = false;    ///< set -u
   std::size_t bytes() const { return bytes_; }
   std::set<std::string> touched;  ///< names that were assigned or unset

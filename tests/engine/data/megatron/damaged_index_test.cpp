@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/engine/data/megatron/indexed_files.h"
 
 namespace troupe::engine::data::megatron {

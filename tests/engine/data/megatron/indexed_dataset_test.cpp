@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "engine/base/text.h"
+#include "engine/base/text/text.h"
 #include "tests/engine/data/megatron/indexed_files.h"
 #include "tests/support/golden.h"
 

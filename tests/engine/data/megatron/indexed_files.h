@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/base/file.h"
+#include "engine/base/files/file.h"
 #include "engine/data/megatron/indexed_dataset_writer.h"
 #include "tests/engine/data/scratch.h"
 

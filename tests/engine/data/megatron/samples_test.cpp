@@ -4,9 +4,9 @@
 
 #include <numeric>
 
-#include "engine/base/json.h"
-#include "engine/base/text.h"
-#include "engine/data/megatron/numpy_random.h"
+#include "engine/base/json/json.h"
+#include "engine/base/text/text.h"
+#include "engine/data/megatron/gpt_dataset.h"
 #include "engine/data/megatron/pretraining_data.h"
 #include "tests/engine/data/megatron/indexed_files.h"
 #include "tests/support/golden.h"

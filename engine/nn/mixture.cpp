@@ -1,0 +1,178 @@
+#include "engine/nn/mixture.h"
+
+#include <memory>
+#include <utility>
+
+namespace troupe::engine::nn {
+namespace {
+
+// Routing is discrete: rounded logits would choose other experts.
+ForwardContext in_f32(const ForwardContext& pass) {
+  ForwardContext exact = pass;
+  exact.precision = ops::Precision::f32;
+  exact.packed = false;
+  return exact;
+}
+
+void push(const ops::Routes& routes, Saved& saved) {
+  for (const Tensor& part :
+       {routes.weights, routes.experts, routes.places, routes.tokens, routes.offsets})
+    saved.push(part);
+}
+
+ops::Routes pop_routes(Saved& saved) {
+  ops::Routes routes;
+  for (Tensor* part :
+       {&routes.offsets, &routes.tokens, &routes.places, &routes.experts, &routes.weights})
+    *part = saved.pop();
+  return routes;
+}
+
+}  // namespace
+
+Tensor ExpertProjection::forward(const Tensor& x, const ops::Routes& routes,
+                                 const ForwardContext& pass) const {
+  Tensor y = pass.device.empty({x.shape()[0], outputs()});
+  std::vector<Tensor> weights;
+  weights.reserve(experts_.size());
+  ops::Gemm how;
+  for (const Parameter* expert : experts_) {
+    const ops::GemmCall call = expert->linear_call(pass.device, x, pass.precision, pass.packed, y);
+    weights.push_back(call.b);
+    how = call.how;
+  }
+  pass.device.ragged_gemm(routes, x, weights, y, how);
+  return y;
+}
+
+void ExpertProjection::backward(const Tensor& dy, const Tensor& x, const ops::Routes& routes,
+                                const ForwardContext& pass, Tensor& dx, bool accumulate) const {
+  std::vector<Tensor> weights, sums;
+  for (const Parameter* expert : experts_) weights.push_back(expert->f32(pass.device));
+  pass.device.ragged_gemm(routes, dy, weights, dx,
+                          {.accumulate = accumulate, .precision = pass.precision});
+  if (!trains()) return;
+  const auto accumulates = std::make_unique<bool[]>(experts_.size());
+  std::vector<GradientSum> gradients;
+  gradients.reserve(experts_.size());
+  for (std::size_t e = 0; e < experts_.size(); ++e) {
+    accumulates[e] = experts_[e]->next_gemm_accumulates();
+    gradients.emplace_back(pass.device, experts_[e]->grad, accumulates[e]);
+    sums.push_back(gradients.back().f32());
+  }
+  pass.device.ragged_gradients(routes, dy, x, {sums, {accumulates.get(), experts_.size()}},
+                               pass.precision);
+  for (GradientSum& gradient : gradients) gradient.finish();
+}
+
+ops::Routes Mixture::empty_routes(ops::Device& device, std::int64_t tokens) const {
+  const Shape each{tokens, how.chosen};
+  return {.weights = device.empty(each),
+          .experts = device.empty(each, DType::i32),
+          .places = device.empty(each, DType::i32),
+          .tokens = device.empty(Shape{tokens * how.chosen}, DType::i32),
+          .offsets = device.empty(Shape{how.experts + 1}, DType::i32)};
+}
+
+bool Mixture::keeps_activated(const ForwardContext& pass) const {
+  return down.trains() && !pass.recomputed.has(Recompute::activation);
+}
+
+void Mixture::push_inner(const Inner& inner, const ForwardContext& pass, Saved& saved) const {
+  if (gate.trains()) saved.push(inner.rows);
+  if (keeps_activated(pass)) saved.push(inner.activated);
+  saved.push(inner.gate);
+  saved.push(inner.up);
+}
+
+Mixture::Inner Mixture::pop_inner(const ForwardContext& pass, Saved& saved) const {
+  Inner inner;
+  inner.up = saved.pop();
+  inner.gate = saved.pop();
+  if (keeps_activated(pass)) inner.activated = saved.pop();
+  if (gate.trains()) inner.rows = saved.pop();
+  return inner;
+}
+
+Tensor Mixture::forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const {
+  ops::Device& device = pass.device;
+  const std::int64_t tokens = x.shape()[0], width = x.shape()[1];
+  const Tensor shared_output = shared ? shared->forward(x, pass, saved) : Tensor();
+  const Tensor gate_logits = shared_gate ? shared_gate->forward(x, in_f32(pass), saved) : Tensor();
+  const Tensor logits = router.forward(x, in_f32(pass), saved);
+  ops::Routes routes = empty_routes(device, tokens);
+  device.route(how, logits, choice_bias ? choice_bias->f32(device) : Tensor(), routes);
+  Tensor rows = device.empty({tokens * how.chosen, width});
+  device.permute(x, routes, rows);
+  const Tensor g = gate.forward(rows, routes, pass), u = up.forward(rows, routes, pass);
+  Tensor h = device.empty(u.shape());
+  device.gated(activation, g, u, h);
+  const Tensor outputs = down.forward(h, routes, pass);
+  Tensor y = device.empty(x.shape());
+  device.combine({.routes = routes,
+                  .outputs = outputs,
+                  .shared = shared ? &shared_output : nullptr,
+                  .gate = shared_gate ? &gate_logits : nullptr},
+                 y);
+  saved.push(logits);
+  if (shared_gate) {
+    saved.push(shared_output);
+    saved.push(gate_logits);
+  }
+  push_inner({u, g, h, rows}, pass, saved);
+  saved.push(outputs);
+  push(routes, saved);
+  return y;
+}
+
+// Gradient of the permuted rows [M, D], from that of the experts' outputs. Values of the activation
+// become their gradients in place.
+Tensor Mixture::experts_backward(const Tensor& doutputs, const Inner& inner,
+                                 const ops::Routes& routes, const ForwardContext& pass) const {
+  Tensor u = inner.up, g = inner.gate, h = inner.activated;
+  if (down.trains() && !h) {
+    h = pass.device.empty(u.shape());
+    pass.device.gated(activation, g, u, h);
+  }
+  Tensor dh = pass.device.empty(u.shape()),
+         drows = pass.device.empty({u.shape()[0], gate.inputs()});
+  down.backward(doutputs, h, routes, pass, dh, false);
+  pass.device.gated_backward(activation, g, u, dh, g, u, nullptr);
+  up.backward(u, inner.rows, routes, pass, drows, false);
+  gate.backward(g, inner.rows, routes, pass, drows, true);
+  return drows;
+}
+
+Tensor Mixture::backward(const Tensor& dy, const ForwardContext& pass, Saved& saved) const {
+  ops::Device& device = pass.device;
+  const ops::Routes routes = pop_routes(saved);
+  const Tensor outputs = saved.pop();
+  Tensor doutputs = device.empty(outputs.shape()), dweights = device.empty(routes.weights.shape());
+  const Inner inner = pop_inner(pass, saved);
+  const Tensor gate_logits = shared_gate ? saved.pop() : Tensor(),
+               shared_output = shared_gate ? saved.pop() : Tensor(), logits = saved.pop();
+  Tensor dshared = dy, dgate;
+  if (shared_gate) {
+    dshared = device.empty(dy.shape());
+    dgate = device.empty(gate_logits.shape());
+  }
+  device.combine_backward({.routes = routes,
+                           .outputs = outputs,
+                           .shared = shared_gate ? &shared_output : nullptr,
+                           .gate = shared_gate ? &gate_logits : nullptr},
+                          dy,
+                          {.outputs = doutputs,
+                           .weights = dweights,
+                           .shared = shared_gate ? &dshared : nullptr,
+                           .gate = shared_gate ? &dgate : nullptr});
+  const Tensor drows = experts_backward(doutputs, inner, routes, pass);
+  Tensor dx = device.empty(dy.shape()), dlogits = device.empty(logits.shape());
+  device.permute_backward(drows, routes, dx);
+  device.route_backward(how, logits, routes, dweights, dlogits);
+  router.backward(dlogits, in_f32(pass), saved, dx, true);
+  if (shared_gate) shared_gate->backward(dgate, in_f32(pass), saved, dx, true);
+  if (shared) device.add(dx, shared->backward(dshared, pass, saved), dx);
+  return dx;
+}
+
+}  // namespace troupe::engine::nn
