@@ -224,17 +224,17 @@ TEST(HostileHub, APeerThatFallsSilentIsLostWithinSeconds) {
 }
 
 TEST(HostileHub, APeerWhoseConnectionEndsIsLostAtOnce) {
-  Star star({{"one", "two"}, false, {}});
+  LinkOptions link;
+  link.silence = std::chrono::minutes(5);  // far beyond the time for which the test waits
+  Star star({{"one", "two"}, false, link});
   star.hub->open();
   auto one = std::make_unique<Raw>(star, "", &star.keys["one"]);
   one->hello();
   star.hub_events.wait_for(1);
-  const auto began = std::chrono::steady_clock::now();
   one.reset();
   const PeerEvent lost = star.hub_events.wait_for(2)[1];
   EXPECT_EQ(lost.node, "one");
   EXPECT_EQ(lost.why, "its connection ended: the process died or was stopped");
-  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(3));
 }
 
 TEST(HostileHub, QuietPeersThatBeatAreKept) {
