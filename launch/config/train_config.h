@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/batch_rampup.h"
+#include "algorithms/losses/loss_average.h"
 #include "algorithms/losses/value_loss.h"
 #include "engine/base/json/fields.h"
 #include "engine/base/json/ranges.h"
@@ -115,6 +116,7 @@ struct TrainConfig : ScheduleConfig, engine::train::TrainerOptions, CheckpointCo
   std::int64_t batch_size = 8;
   algorithms::BatchRampup batch_rampup;
   ScheduleUnit schedule_unit = ScheduleUnit::steps;
+  algorithms::LossAverage average;
   std::int64_t max_length = 0;
   std::int64_t seed = 0;
   double peak_tflops = 0;
@@ -135,6 +137,7 @@ struct TrainConfig : ScheduleConfig, engine::train::TrainerOptions, CheckpointCo
     field("batch_size", self.batch_size, Range{1, 1 << 20},
           "rows, pairs or prompts per optimizer step");
     each_rampup_field(self, field);
+    algorithms::LossAverage::each_field(self.average, field);
     each_pass_field(self, field);
     field("max_length", self.max_length, Range{0, 1 << 24},
           "maximum tokens per sequence; 0: the model's limit");

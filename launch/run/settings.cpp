@@ -117,6 +117,7 @@ Result<algorithms::TrainingPlan> plan_settings(const config::RunConfig& config,
                                   .learning_rate = config.train.learning_rate,
                                   .schedule = *schedule,
                                   .place = place_of(config.train),
+                                  .average = config.train.average,
                                   .selection = std::move(*selection),
                                   .resumable = !config.train.save_only_model};
 }

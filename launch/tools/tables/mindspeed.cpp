@@ -54,6 +54,9 @@ train_iters:1, train_samples | train.steps | @iterations | optimizer steps; Mind
 global_batch_size:1 | train.batch_size | @batch | rows of an optimizer step; MindSpeed-RL: prompts of a rollout
 rampup_batch_size:3 | pretrain:train.batch_rampup.start | @rampup | START INCREMENT SAMPLES
 rampup_batch_size | - train.batch_rampup.start_of_rows | only pretraining raises the batch (train.batch_rampup)
+calculate_per_token_loss:0 | sft:train.loss_average, pretrain:train.loss_average | true=tokens false=micro_batches | without it, the mean of the means of micro-batches | sft,pretrain:false
+calculate_per_token_loss | = | the method has its own average
+micro_batch_size:1 | sft:train.micro_batch_rows, pretrain:train.micro_batch_rows | | of train.loss_average: micro_batches
 micro_batch_size, ref_forward_micro_batch_size, actor_forward_micro_batch_size, use_dynamic_bsz, *max_packing_token_size, *dynamic_max_batch_size, *_dispatch_size | = | train.micro_batch_tokens: tokens per pass, which never change the result
 lr:1 | train.learning_rate | |
 min_lr:1 | train.min_lr_ratio | @min_lr | divided by lr
@@ -76,7 +79,7 @@ optimizer | train.betas | adam= sgd=! | AdamW is the only optimizer
 bf16:0 | train.dtype | true=bf16 false= |
 fp16 | train.dtype | true=f16 false= | with a dynamic loss scale (train.loss_scale)
 loss_scale, initial_loss_scale, min_loss_scale, loss_scale_window, hysteresis, fp16_lm_cross_entropy | = | train.loss_scale with train.dtype: f16; losses are computed in f64
-fp32_residual_connection, apply_query_key_layer_scaling, attention_softmax_in_fp32, accumulate_allreduce_grads_in_fp32, calculate_per_token_loss | = | sums, softmax and norms are f32
+fp32_residual_connection, apply_query_key_layer_scaling, attention_softmax_in_fp32, accumulate_allreduce_grads_in_fp32 | = | sums, softmax and norms are f32
 seed:1 | train.seed | | | 1234
 recompute_activations:0 | train.recompute | @recompute |
 recompute_granularity:1 | train.recompute | @recompute |
