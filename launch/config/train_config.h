@@ -127,6 +127,7 @@ struct TrainConfig : ScheduleConfig, engine::train::TrainerOptions, CheckpointCo
   std::int64_t early_stopping_patience = 3;
   std::int64_t log_every = 1;
   LogStyle log_style = LogStyle::troupe;
+  bool log_throughput = false;
   std::int64_t timeout = 3600;
 
   static void each_field(auto& self, auto&& field) {
@@ -176,6 +177,9 @@ struct TrainConfig : ScheduleConfig, engine::train::TrainerOptions, CheckpointCo
     field("log_style", self.log_style,
           "troupe: progress on stderr; megatron: Megatron-LM's log lines on stdout as well, every "
           "train.log_every steps");
+    field("log_throughput", self.log_throughput,
+          "with train.log_style: megatron, the lines have TFLOP/s of a rank (Megatron-LM's "
+          "--log-throughput)");
   }
 
   static void each_selection_field(auto& self, auto&& field) {

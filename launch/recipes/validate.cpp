@@ -191,6 +191,9 @@ class General {
                 "only pretrain uses it");
     if (find_recipe(c_.algorithm)->rows != engine::data::Purpose::sft)
       v_.unused({"train.loss_average", "train.micro_batch_rows"}, "only sft and pretrain use it");
+    if (c_.train.log_style != config::LogStyle::megatron)
+      v_.unused("train.log_throughput",
+                "only train.log_style: megatron prints it; perf/tflops in timings.jsonl has it");
     if (c_.train.average.mean == algorithms::LossMean::tokens)
       v_.unused("train.micro_batch_rows", "only train.loss_average: micro_batches uses it");
     for (const config::Field& field : config::fields())

@@ -14,7 +14,8 @@ finetune, no_load_optim, no_load_rng, no_initialization, use_checkpoint_args, ex
 no_save_optim, no_save_rng, no_shared_storage, use_dist_ckpt, dist_ckpt_format, auto_detect_ckpt_format, async_save, ckpt_fully_parallel_save, ckpt_assume_constant_structure | = | a checkpoint is a model directory with the training state
 save_interval:1 | train.save_every | @rollout_steps | MindSpeed-RL counts rollouts | | 0
 log_interval:1 | train.log_every | |
-log_throughput:0, log_params_norm, log_num_zeros_in_grad, log_progress, timing_log_level, timing_log_option, log_max_throughput, log_straggler, enable_one_logger, log_timers_to_tensorboard:0, log_batch_size_to_tensorboard:0, log_validation_ppl_to_tensorboard:0, log_memory_to_tensorboard, tensorboard_*, use_tensorboard, logging_level | = | metrics.jsonl and TensorBoard events are always written
+log_throughput:0 | train.log_throughput | | in the lines of Megatron
+log_params_norm, log_num_zeros_in_grad, log_progress, timing_log_level, timing_log_option, log_max_throughput, log_straggler, enable_one_logger, log_timers_to_tensorboard:0, log_batch_size_to_tensorboard:0, log_validation_ppl_to_tensorboard:0, log_memory_to_tensorboard, tensorboard_*, use_tensorboard, logging_level | = | metrics.jsonl and TensorBoard events are always written
 use_wandb, wandb_* | - tracking.wandb | metrics.jsonl and TensorBoard events are always written; launch/examples/track_metrics.py sends them (docs/tracking.md)
 auto_settings*, exit_interval:1, exit_duration_in_mins:1, exit_signal_handler | - train.exit_interval, parallel.auto | troupe explain prints parameters and memory before a run; a signal saves and ends it
 

@@ -89,9 +89,9 @@ TEST(LossAverage, OfMicroBatchesIsTheMeanOfTheirMeans) {
       for (std::size_t t = 0; t < logp.size(); ++t) {
         auto up = logp, down = logp;
         up[t] += h, down[t] -= h;
-        const double slope =
+        const double derivative =
             (mean_of_means(plain, up, rows) - mean_of_means(plain, down, rows)) / (2 * h);
-        EXPECT_NEAR(out.dlogp[t], slope, 1e-6);
+        EXPECT_NEAR(out.dlogp[t], derivative, 1e-6);
       }
     }
   }
