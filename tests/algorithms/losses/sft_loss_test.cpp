@@ -88,7 +88,8 @@ TEST(LossAverage, OfMicroBatchesIsTheMeanOfTheirMeans) {
       const double h = 1e-3;
       for (std::size_t t = 0; t < logp.size(); ++t) {
         auto up = logp, down = logp;
-        up[t] += h, down[t] -= h;
+        up[t] += h;
+        down[t] -= h;
         const double derivative =
             (mean_of_means(plain, up, rows) - mean_of_means(plain, down, rows)) / (2 * h);
         EXPECT_NEAR(out.dlogp[t], derivative, 1e-6);
