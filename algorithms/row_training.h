@@ -23,6 +23,7 @@ Task<void> train_on_rows(Cluster& c, engine::data::Loader<T>& data, TrainingPlan
     const auto rows = data.next();
     if (!rows) break;
     auto batch = batch_of(*rows);
+    plan.average.apply(batch);
     c.journal.processed(processed_of(batch, data.epoch()));
     auto updating = update(c, plan, step, std::move(batch), loss.spec());
     auto metrics = co_await updating;

@@ -16,6 +16,7 @@
 #include "engine/base/files/system_calls.h"
 #include "engine/base/json/fields.h"
 #include "engine/base/log/log.h"
+#include "engine/base/memory/uncaught_bad_alloc.h"
 #include "engine/base/text/terminal_text.h"
 #include "engine/base/text/text.h"
 #include "launch/cluster/network_namespace.h"
@@ -427,6 +428,7 @@ int program(int argc, char** argv) {
   const auto on_closed_pipe = std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   install_sigbus_handler(run::exit_code(Errc::io));
+  install_bad_alloc_handler(run::exit_code(Errc::full));
   CLI::App app(
       "troupe: train, align and run language models, in one process or in a cluster of processes",
       "troupe");

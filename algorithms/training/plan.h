@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "algorithms/losses/loss_average.h"
 #include "algorithms/training/cluster.h"
 #include "algorithms/training/model_selection.h"
 #include "engine/optim/schedule.h"
@@ -21,6 +22,7 @@ struct TrainingPlan {
   engine::optim::Schedule schedule;
   /// Where the schedule is after some steps, in full batches; empty: at their number.
   std::function<double(std::int64_t steps)> place = {};
+  LossAverage average = {};       ///< of the rows' losses, where a method trains on rows
   ModelSelection selection = {};  ///< follows the evaluations
   std::int64_t batches_done = 0;  ///< batches of samples of the `done` steps
   /// Older versions of the weights that the checkpoint kept (RunState::versions).

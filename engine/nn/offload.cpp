@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "engine/base/errors/check.h"
@@ -73,12 +75,19 @@ class OffloadedPass::File {
 };
 
 Result<> Offload::check_directory(const std::string& directory) {
-  const Descriptor file(open_unlinked(directory));
+  // One that does not exist is created in the nearest that does.
+  std::filesystem::path place = std::filesystem::absolute(directory);
+  for (std::error_code why;
+       place.has_relative_path() && !std::filesystem::exists(place, why) && !why;)
+    place = place.parent_path();
+  const Descriptor file(open_unlinked(place.string()));
   if (!file.open()) return fail(directory_error(errno, directory));
   return {};
 }
 
 Offload::Offload(std::string directory) : directory_(std::move(directory)) {
+  std::error_code ignored;  // what fails is found by the check
+  std::filesystem::create_directories(directory_, ignored);
   value_or_throw(check_directory(directory_));
   thread_ = thread_with_blocked_signals("offload", [this] { serve(); });
 }

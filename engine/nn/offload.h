@@ -28,7 +28,8 @@ class Offload {
   /// Longest wait for one layer's activations.
   static constexpr std::chrono::seconds deadline{600};
 
-  /// Whether files can be created in the directory: Errc::io, not_found.
+  /// Whether files can be created in the directory, or in the one in which it would be created:
+  /// Errc::io, not_found.
   static Result<> check_directory(const std::string& directory);
   /// Failure where they cannot.
   explicit Offload(std::string directory);

@@ -69,8 +69,8 @@ struct TrainerOptions {
           "tokens per forward and backward pass; trades memory for speed, never changes the loss");
     nn::Recomputed::each_field(self.recomputed, field);
     field("offload", self.offload,
-          "directory on a disk to which the saved activations are written until the backward pass "
-          "reads them; empty: they stay in memory");
+          "directory on a disk, created if it does not exist, to which the saved activations are "
+          "written until the backward pass reads them; empty: they stay in memory");
     field("attention_dropout", self.attention_dropout, from_0_below_1,
           "probability that a weight of attention is dropped in training passes");
     field("hidden_dropout", self.hidden_dropout, from_0_below_1,

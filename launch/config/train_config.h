@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/batch_rampup.h"
+#include "algorithms/losses/loss_average.h"
 #include "algorithms/losses/value_loss.h"
 #include "engine/base/json/fields.h"
 #include "engine/base/json/ranges.h"
@@ -115,6 +116,7 @@ struct TrainConfig : ScheduleConfig, engine::train::TrainerOptions, CheckpointCo
   std::int64_t batch_size = 8;
   algorithms::BatchRampup batch_rampup;
   ScheduleUnit schedule_unit = ScheduleUnit::steps;
+  algorithms::LossAverage average;
   std::int64_t max_length = 0;
   std::int64_t seed = 0;
   double peak_tflops = 0;
@@ -125,6 +127,7 @@ struct TrainConfig : ScheduleConfig, engine::train::TrainerOptions, CheckpointCo
   std::int64_t early_stopping_patience = 3;
   std::int64_t log_every = 1;
   LogStyle log_style = LogStyle::troupe;
+  bool log_throughput = false;
   std::int64_t timeout = 3600;
 
   static void each_field(auto& self, auto&& field) {
@@ -135,6 +138,7 @@ struct TrainConfig : ScheduleConfig, engine::train::TrainerOptions, CheckpointCo
     field("batch_size", self.batch_size, Range{1, 1 << 20},
           "rows, pairs or prompts per optimizer step");
     each_rampup_field(self, field);
+    algorithms::LossAverage::each_field(self.average, field);
     each_pass_field(self, field);
     field("max_length", self.max_length, Range{0, 1 << 24},
           "maximum tokens per sequence; 0: the model's limit");
@@ -173,6 +177,9 @@ struct TrainConfig : ScheduleConfig, engine::train::TrainerOptions, CheckpointCo
     field("log_style", self.log_style,
           "troupe: progress on stderr; megatron: Megatron-LM's log lines on stdout as well, every "
           "train.log_every steps");
+    field("log_throughput", self.log_throughput,
+          "with train.log_style: megatron, the lines have TFLOP/s of a rank (Megatron-LM's "
+          "--log-throughput)");
   }
 
   static void each_selection_field(auto& self, auto&& field) {

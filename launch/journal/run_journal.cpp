@@ -114,6 +114,10 @@ void for_each_step(const std::string& path,
 
 }  // namespace
 
+/// Metrics of methods and their names in the lines of MindSpeed-LLM 2.2.0 (DPO; ORM and PRM).
+constexpr std::array<std::array<const char*, 2>, 2> beside_loss{
+    {{"rewards/accuracies", "rewards/accuracies"}, {"accuracy", "acc"}}};
+
 std::string MegatronLog::step(std::int64_t step, const algorithms::Metrics& metrics, double seconds,
                               double flops, double clock) {
   std::string out;
@@ -122,33 +126,44 @@ std::string MegatronLog::step(std::int64_t step, const algorithms::Metrics& metr
     loss_ += value_of(metrics, "loss");
     seconds_ += seconds;
     flops_ += flops;
+    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] += value_of(metrics, beside_loss[i][0]);
   }
   if (steps_ > 0 && options_.every > 0 && step % options_.every == 0) {
-    const auto count = static_cast<double>(steps_);
-    const auto whole = [](std::int64_t value) { return static_cast<long long>(value); };
-    const std::int64_t consumed = options_.consumed(step);
-    const double* scale = algorithms::find_metric(metrics, "loss_scale");
-    const double* skipped = algorithms::find_metric(metrics, "skipped");
-    const double before = std::exchange(skipped_, skipped ? *skipped : 0);
-    out =
-        cat(" [", local_time(clock), "]",
-            formatted(" iteration %8lld/%8lld |", whole(step), whole(total_)),
-            formatted(" consumed samples: %12lld |", whole(consumed)),
-            formatted(" elapsed time per iteration (ms): %.1f |", 1000 * seconds_ / count),
-            formatted(" throughput per GPU (TFLOP/s/GPU): %.1f |",
-                      seconds_ > 0 ? 1e-12 * flops_ / seconds_ / options_.ranks : 0.0),
-            formatted(" learning rate: %.6E |", value_of(metrics, "learning_rate")),
-            formatted(" global batch size: %5lld |", whole(consumed - options_.consumed(step - 1))),
-            formatted(" lm loss: %.6E |", loss_ / count),
-            formatted(" loss scale: %.1f |", scale ? *scale : 1.0),
-            formatted(" grad norm: %.3f |", value_of(metrics, "grad_norm")),
-            formatted(" number of skipped iterations: %3.0f |", skipped_ - before),
-            " number of nan iterations:   0 |\n");
+    out = line(step, metrics, clock);
     steps_ = 0;
     loss_ = seconds_ = flops_ = 0;
+    sums_ = {};
   }
   const double eval = value_of(metrics, "eval/loss");
   return std::isnan(eval) ? out : out + validation_lines(step, eval);
+}
+
+std::string MegatronLog::line(std::int64_t step, const algorithms::Metrics& metrics, double clock) {
+  const auto count = static_cast<double>(steps_);
+  const auto whole = [](std::int64_t value) { return static_cast<long long>(value); };
+  const std::int64_t consumed = options_.consumed(step);
+  const double* scale = algorithms::find_metric(metrics, "loss_scale");
+  const double* skipped = algorithms::find_metric(metrics, "skipped");
+  const double before = std::exchange(skipped_, skipped ? *skipped : 0);
+  std::string throughput, others;
+  if (options_.throughput)
+    throughput = formatted(" throughput per GPU (TFLOP/s/GPU): %.1f |",
+                           seconds_ > 0 ? 1e-12 * flops_ / seconds_ / options_.ranks : 0.0);
+  for (std::size_t i = 0; i < sums_.size(); ++i)
+    if (!std::isnan(sums_[i]))  // the method has the metric
+      others += formatted(" %s: %.6E |", beside_loss[i][1], sums_[i] / count);
+  return cat(
+      " [", local_time(clock), "]",
+      formatted(" iteration %8lld/%8lld |", whole(step), whole(total_)),
+      formatted(" consumed samples: %12lld |", whole(consumed)),
+      formatted(" elapsed time per iteration (ms): %.1f |", 1000 * seconds_ / count), throughput,
+      formatted(" learning rate: %.6E |", options_.learning_rate(total_, step + 1)),
+      formatted(" global batch size: %5lld |", whole(consumed - options_.consumed(step - 1))),
+      formatted(" lm loss: %.6E |", loss_ / count), others,
+      formatted(" loss scale: %.1f |", scale ? *scale : 1.0),
+      formatted(" grad norm: %.3f |", value_of(metrics, "grad_norm")),
+      formatted(" number of skipped iterations: %3.0f |", skipped_ - before),
+      " number of nan iterations:   0 |\n");
 }
 
 struct RunJournal::Files {

@@ -1,6 +1,7 @@
 // RunJournal: the journal of a run, in its output directory and on stderr.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,10 +23,14 @@ namespace troupe::launch::journal {
 
 /// What the lines need to know of a run.
 struct MegatronLogOptions {
-  std::int64_t every = 1;  ///< steps between lines, over which losses and times are averaged
+  std::int64_t every = 1;   ///< steps between lines, over which losses and times are averaged
+  bool throughput = false;  ///< states FLOP/s
   int ranks = 1;
   /// Samples of the first `steps` batches of the run.
   std::function<std::int64_t(std::int64_t steps)> consumed;
+  /// Learning rate of a step of a run of `total` steps. A line has that of the step behind it: the
+  /// schedule has advanced when Megatron prints.
+  std::function<double(std::int64_t total, std::int64_t step)> learning_rate;
 };
 
 class MegatronLog {
@@ -38,10 +43,14 @@ class MegatronLog {
                    double flops, double clock);
 
  private:
+  /// That of the steps since the last one.
+  std::string line(std::int64_t step, const algorithms::Metrics& metrics, double clock);
+
   MegatronLogOptions options_;
   std::int64_t total_ = 0, steps_ = 0;
   double loss_ = 0, seconds_ = 0, flops_ = 0;
-  double skipped_ = 0;  ///< updates of the run, at the last line
+  std::array<double, 2> sums_{};  ///< of the metrics beside the loss
+  double skipped_ = 0;            ///< updates of the run, at the last line
 };
 
 class Progress;

@@ -72,7 +72,8 @@ std::string formula(const config::RunConfig& config) {
       "L = - sum over tokens t of log p(t | the tokens before it)  /  tokens of the "
       "batch\n",
       config.pretrain.reset_documents ? "the tokens before it: of its document\n"
-                                      : "the tokens before it: of its sample\n");
+                                      : "the tokens before it: of its sample\n",
+      config.train.average.formula());
 }
 
 // The token behind the last one of a sample is predicted from it, and takes a position.
@@ -159,7 +160,8 @@ int run_token_files(RunContext& context) {
                       ": their order may be another, as in Megatron (train.steps)"));
   }
   log_info(cat("data: ", all.split(0)->size(), " training samples of ", length, " tokens"));
-  const auto batches = token_batches(*all.split(0), consumed, vocabulary_of(config));
+  const auto batches =
+      token_batches(*all.split(0), consumed, vocabulary_of(config), config.train.average);
   return run_over(context, *batches, 0, validation_batches(config, all, length));
 }
 
@@ -177,7 +179,7 @@ int run_pretrain(RunContext& context) {
       held_out_batches<data::SftExample>(context, text_options(eval_options(context)), to_batch);
   auto rows = context.loader<data::SftExample>(text_options(context.data_options()));
   const std::int64_t count = context.config().train.batch_rampup.start > 0 ? 0 : rows.batches();
-  const auto batches = row_batches(std::move(rows));
+  const auto batches = row_batches(std::move(rows), context.config().train.average);
   return run_over(context, *batches, count, std::move(held_out));
 }
 

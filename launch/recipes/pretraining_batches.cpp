@@ -17,8 +17,9 @@ void count_tokens(data::Experience& batch) {
 
 class TokenBatches final : public algorithms::PretrainingBatches {
  public:
-  TokenBatches(megatron::PretrainingSplit split, std::int64_t consumed, std::int64_t vocabulary)
-      : split_(std::move(split)), consumed_(consumed), vocabulary_(vocabulary) {}
+  TokenBatches(megatron::PretrainingSplit split, std::int64_t consumed, std::int64_t vocabulary,
+               algorithms::LossAverage average)
+      : split_(std::move(split)), consumed_(consumed), vocabulary_(vocabulary), average_(average) {}
 
   std::optional<data::Experience> next(std::int64_t size) override {
     data::Experience batch;
@@ -33,6 +34,7 @@ class TokenBatches final : public algorithms::PretrainingBatches {
                            "tokenizer")});
     if (batch.sequences() == 0) return std::nullopt;
     count_tokens(batch);
+    average_.apply(batch, true);
     return batch;
   }
   Json state() const override {
@@ -43,22 +45,27 @@ class TokenBatches final : public algorithms::PretrainingBatches {
  private:
   megatron::PretrainingSplit split_;
   std::int64_t consumed_, vocabulary_;
+  algorithms::LossAverage average_;
 };
 
 class RowBatches final : public algorithms::PretrainingBatches {
  public:
-  explicit RowBatches(data::Loader<data::SftExample> rows) : rows_(std::move(rows)) {}
+  RowBatches(data::Loader<data::SftExample> rows, algorithms::LossAverage average)
+      : rows_(std::move(rows)), average_(average) {}
 
   std::optional<data::Experience> next(std::int64_t size) override {
     const auto batch = rows_.next(size);
     if (!batch) return std::nullopt;
-    return data::to_experience(*batch);
+    data::Experience out = data::to_experience(*batch);
+    average_.apply(out);
+    return out;
   }
   Json state() const override { return rows_.state(); }
   std::optional<double> epoch() const override { return rows_.epoch(); }
 
  private:
   data::Loader<data::SftExample> rows_;
+  algorithms::LossAverage average_;
 };
 
 }  // namespace
@@ -99,12 +106,14 @@ void append_sample(const megatron::PretrainingSample& sample, std::uint64_t id,
 
 std::unique_ptr<algorithms::PretrainingBatches> token_batches(megatron::PretrainingSplit split,
                                                               std::int64_t consumed,
-                                                              std::int64_t vocabulary) {
-  return std::make_unique<TokenBatches>(std::move(split), consumed, vocabulary);
+                                                              std::int64_t vocabulary,
+                                                              algorithms::LossAverage average) {
+  return std::make_unique<TokenBatches>(std::move(split), consumed, vocabulary, average);
 }
 
-std::unique_ptr<algorithms::PretrainingBatches> row_batches(data::Loader<data::SftExample> rows) {
-  return std::make_unique<RowBatches>(std::move(rows));
+std::unique_ptr<algorithms::PretrainingBatches> row_batches(data::Loader<data::SftExample> rows,
+                                                            algorithms::LossAverage average) {
+  return std::make_unique<RowBatches>(std::move(rows), average);
 }
 
 }  // namespace troupe::launch::recipes

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "algorithms/losses/loss_average.h"
 #include "algorithms/pretrain.h"
 #include "engine/data/megatron/pretraining_data.h"
 #include "launch/recipes/run_context.h"
@@ -21,10 +22,11 @@ void append_sample(const engine::data::megatron::PretrainingSample& sample, std:
 /// Samples of a split, from sample `consumed` on. next() throws Failure (Errc::bad_input) for a
 /// token beyond the vocabulary.
 std::unique_ptr<algorithms::PretrainingBatches> token_batches(
-    engine::data::megatron::PretrainingSplit split, std::int64_t consumed, std::int64_t vocabulary);
+    engine::data::megatron::PretrainingSplit split, std::int64_t consumed, std::int64_t vocabulary,
+    algorithms::LossAverage average = {});
 
 /// The rows of a loader.
 std::unique_ptr<algorithms::PretrainingBatches> row_batches(
-    engine::data::Loader<engine::data::SftExample> rows);
+    engine::data::Loader<engine::data::SftExample> rows, algorithms::LossAverage average = {});
 
 }  // namespace troupe::launch::recipes

@@ -57,7 +57,10 @@ Recipe recipe_for(std::type_identity<M>) {
       .validate = validate_row_method<M>,
       .formula =
           [](const config::RunConfig& config) {
-            return algorithms::settings_of<M>(config).formula();
+            const std::string formula = algorithms::settings_of<M>(config).formula();
+            if constexpr (std::is_same_v<M, algorithms::SftConfig>)
+              return cat(formula, config.train.average.formula());
+            return formula;
           },
       .run = run_row_method<M>,
       .grads_known =

@@ -189,6 +189,13 @@ class General {
       v_.unused({"train.batch_rampup.start", "train.batch_rampup.increment",
                  "train.batch_rampup.samples", "train.schedule_unit"},
                 "only pretrain uses it");
+    if (find_recipe(c_.algorithm)->rows != engine::data::Purpose::sft)
+      v_.unused({"train.loss_average", "train.micro_batch_rows"}, "only sft and pretrain use it");
+    if (c_.train.log_style != config::LogStyle::megatron)
+      v_.unused("train.log_throughput",
+                "only train.log_style: megatron prints it; perf/tflops in timings.jsonl has it");
+    if (c_.train.average.mean == algorithms::LossMean::tokens)
+      v_.unused("train.micro_batch_rows", "only train.loss_average: micro_batches uses it");
     for (const config::Field& field : config::fields())
       if (!reads(c_.algorithm, field)) v_.unused(field.key, cat("not used by ", c_.algorithm));
   }

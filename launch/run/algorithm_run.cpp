@@ -44,10 +44,14 @@ void restore(const TrainingState* state, std::int64_t updates, algorithms::Train
 journal::MegatronLogOptions megatron_log(const config::RunConfig& config) {
   const config::TrainConfig& t = config.train;
   return {.every = t.log_every,
+          .throughput = t.log_throughput,
           .ranks = config.parallel.ranks(),
-          .consumed = [rampup = t.batch_rampup, full = t.batch_size](std::int64_t steps) {
-            return rampup.consumed(steps, full);
-          }};
+          .consumed = [rampup = t.batch_rampup, full = t.batch_size](
+                          std::int64_t steps) { return rampup.consumed(steps, full); },
+          .learning_rate =
+              [config](std::int64_t total, std::int64_t step) {
+                return value_or_throw(rate_settings(config, total)).rate(step);
+              }};
 }
 
 }  // namespace

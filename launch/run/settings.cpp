@@ -98,6 +98,17 @@ std::function<double(std::int64_t)> place_of(const config::TrainConfig& train) {
 
 }  // namespace
 
+Result<algorithms::TrainingPlan> rate_settings(const config::RunConfig& config,
+                                               std::int64_t steps) {
+  auto schedule =
+      engine::optim::Schedule::create(config.train.schedule, config.train.schedule_options(steps));
+  if (!schedule) return fail(schedule.error().code, cat("train.schedule: ", schedule.error().what));
+  return algorithms::TrainingPlan{.steps = steps,
+                                  .learning_rate = config.train.learning_rate,
+                                  .schedule = *schedule,
+                                  .place = place_of(config.train)};
+}
+
 Result<algorithms::TrainingPlan> plan_settings(const config::RunConfig& config,
                                                std::int64_t batches, std::int64_t updates,
                                                std::int64_t done) {
@@ -106,19 +117,16 @@ Result<algorithms::TrainingPlan> plan_settings(const config::RunConfig& config,
   const std::int64_t steps = given > 0 && made > 0 ? std::min(given, made)
                              : given > 0           ? given
                                                    : made;
-  auto schedule =
-      engine::optim::Schedule::create(config.train.schedule, config.train.schedule_options(steps));
-  if (!schedule) return fail(schedule.error().code, cat("train.schedule: ", schedule.error().what));
+  auto plan = rate_settings(config, steps);
+  RETURN_IF_ERROR(plan);
   auto selection = recipes::model_selection(config);
   RETURN_IF_ERROR(selection);
-  return algorithms::TrainingPlan{.steps = steps,
-                                  .done = done,
-                                  .save_every = config.train.save_every,
-                                  .learning_rate = config.train.learning_rate,
-                                  .schedule = *schedule,
-                                  .place = place_of(config.train),
-                                  .selection = std::move(*selection),
-                                  .resumable = !config.train.save_only_model};
+  plan->done = done;
+  plan->save_every = config.train.save_every;
+  plan->average = config.train.average;
+  plan->selection = std::move(*selection);
+  plan->resumable = !config.train.save_only_model;
+  return plan;
 }
 
 }  // namespace troupe::launch::run

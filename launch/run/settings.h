@@ -36,6 +36,9 @@ Result<engine::data::DataOptions> data_settings(const config::RunConfig& config,
 engine::data::LoaderOptions loader_settings(const config::RunConfig& config,
                                             std::int64_t batches_of);
 
+/// The part of a plan that determines learning rates. Errc::usage for a schedule of other lengths.
+Result<algorithms::TrainingPlan> rate_settings(const config::RunConfig& config, std::int64_t steps);
+
 /// `batches`: batches in one run over the loader (0: unlimited); `updates`: optimizer steps per
 /// batch (grpo: epochs * minibatches). Errc::usage if the length of the run is not set.
 Result<algorithms::TrainingPlan> plan_settings(const config::RunConfig& config,

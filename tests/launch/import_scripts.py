@@ -8,6 +8,7 @@ beginning, and its script exit code 3. The method must be that of algorithm.adv_
 --record writes the words that bash passed beside each script (SCRIPT.words), one a line.
 """
 
+import glob
 import os
 import re
 import shlex
@@ -27,7 +28,7 @@ ARGUMENTS = ["8", "/save"]
 TRAINING = re.compile(r"verl\.(?:trainer|experimental)\.(?!main_gen|main_eval)|openrlhf\.cli\.train|_gpt\.py$")
 RECORDER = """#!/bin/bash -p
 printf '%s\\0' "${0##*/}" "$@" '
-' >> "$RECORD"
+' > "$RECORD.$$"
 """
 METHODS = {
     "gae": "ppo", "reinforce_plus_plus": "reinforce_pp",
@@ -64,13 +65,14 @@ def words_of_bash(path):
                 timeout=60, check=False)
         except subprocess.TimeoutExpired:
             pass
-        if not os.path.exists(record):
-            return None
-        with open(record, encoding="utf-8", errors="replace") as recorded:
-            commands = [
-                [word.replace(folder + "/work", os.getcwd()) for word in command.split("\0")[:-1]]
-                for command in recorded.read().split("\n\0")
-            ]
+        commands = []
+        # Each program has a file of its own: a script may start several at the same time.
+        for each in sorted(glob.glob(record + ".*")):
+            with open(each, encoding="utf-8", errors="replace") as recorded:
+                commands += [
+                    [word.replace(folder + "/work", os.getcwd()) for word in command.split("\0")[:-1]]
+                    for command in recorded.read().split("\n\0")
+                ]
     commands = [each for each in commands if any(TRAINING.search(word) for word in each)]
     return max(commands, key=len) if commands else None
 

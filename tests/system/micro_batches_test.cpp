@@ -50,9 +50,11 @@ struct MicroBatchRow {
   const char *model, *dtype;
   int dp;
   const char* algorithm;
+  bool means = false;  ///< of micro-batches of two rows
 };
 void PrintTo(const MicroBatchRow& row, std::ostream* out) {
-  *out << row.model << " " << row.dtype << " dp " << row.dp << " " << row.algorithm;
+  *out << row.model << " " << row.dtype << " dp " << row.dp << " " << row.algorithm
+       << (row.means ? " means" : "");
 }
 
 class MicroBatchRuns : public SystemRuns, public testing::WithParamInterface<MicroBatchRow> {
@@ -64,6 +66,8 @@ class MicroBatchRuns : public SystemRuns, public testing::WithParamInterface<Mic
         " --set parallel.dp=", GetParam().dp, " --set train.micro_batch_tokens=", tokens,
         " --set model='", model == "untied" ? path("untied") : data("models/stories260k/hf"), "'");
     if (model == "lora") more += " --set lora.rank=4";
+    if (GetParam().means)
+      more += " --set train.loss_average=micro_batches --set train.micro_batch_rows=2";
     if (algorithm == "sft") more += " --set train.batch_size=24 --set train.max_length=256";
     if (algorithm == "dpo") more += " --set train.batch_size=8 --set train.max_length=192";
     if (algorithm == "grpo")
@@ -100,11 +104,13 @@ std::vector<MicroBatchRow> micro_batch_table() {
       for (const int dp : {1, 2})
         for (const char* algorithm : {"sft", "dpo", "grpo"})
           rows.push_back({model, dtype, dp, algorithm});
+  for (const int dp : {1, 2}) rows.push_back({"untied", "bf16", dp, "sft", true});
   return rows;
 }
 std::string title_of_row(const testing::TestParamInfo<MicroBatchRow>& info) {
   const MicroBatchRow& row = info.param;
-  return cat(row.model, "_", row.dtype, "_dp", row.dp, "_", row.algorithm);
+  return cat(row.model, "_", row.dtype, "_dp", row.dp, "_", row.algorithm,
+             row.means ? "_means" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Some, MicroBatchRuns,
@@ -113,6 +119,7 @@ INSTANTIATE_TEST_SUITE_P(Some, MicroBatchRuns,
                                          MicroBatchRow{"tied", "f32", 1, "grpo"},
                                          MicroBatchRow{"untied", "bf16", 1, "dpo"},
                                          MicroBatchRow{"lora", "f32", 2, "sft"},
+                                         MicroBatchRow{"tied", "f32", 2, "sft", true},
                                          MicroBatchRow{"lora", "bf16", 1, "grpo"}),
                          title_of_row);
 INSTANTIATE_TEST_SUITE_P(DISABLED_All, MicroBatchRuns, testing::ValuesIn(micro_batch_table()),

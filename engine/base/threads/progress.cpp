@@ -5,8 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include "engine/base/text/text.h"
@@ -25,12 +29,18 @@ struct State {
   int waits = 0;
 };
 
+void leave(void* state);
+
 // Never destroyed: threads end after main() returned.
 struct Registry {
+  Registry() {
+    if (::pthread_key_create(&at_end, leave) != 0) throw std::bad_alloc();
+  }
   std::mutex mutex;
   std::vector<State*> threads;
   std::uint64_t last_id = 0, pieces_of_ended = 0;
   std::map<std::string, std::string, std::less<>> hangs;
+  pthread_key_t at_end{};  ///< removes the entry of a thread that ends
 };
 Registry& registry() {
   static Registry* const made = new Registry;
@@ -38,42 +48,38 @@ Registry& registry() {
 }
 
 // The entry of the calling thread: made by its first ThreadScope or Operation, removed at its end.
-class OwnState {
- public:
-  ~OwnState() { leave(); }
-  State& state() {
-    if (!entered_) enter();
-    return state_;
-  }
-  void leave() {
-    if (!std::exchange(entered_, false)) return;
-    Registry& all = registry();
-    const std::lock_guard lock(all.mutex);
-    std::erase(all.threads, &state_);
-    all.pieces_of_ended += counters.pieces.exchange(0, std::memory_order_relaxed);
-    state_ = {};
-  }
+// A key of POSIX in place of a destructor: the C++ library would allocate to register one, and
+// glibc ends the process where that fails.
+constinit thread_local State* own = nullptr;
+alignas(State) constinit thread_local std::array<std::byte, sizeof(State)> own_memory{};
 
- private:
-  void enter() {
-    entered_ = true;
-    Registry& all = registry();
-    const std::lock_guard lock(all.mutex);
-    state_ = {.id = ++all.last_id,
-              .name = "main",
-              .thread = static_cast<pid_t>(::syscall(SYS_gettid)),
-              .counters = &counters};
-    all.threads.push_back(&state_);
-  }
-  bool entered_ = false;
-  State state_;
-};
-thread_local OwnState own;
+State& own_state() {
+  if (own) return *own;
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.threads.reserve(all.threads.size() + 1);
+  if (::pthread_setspecific(all.at_end, own_memory.data()) != 0) throw std::bad_alloc();
+  own = new (own_memory.data()) State{.id = ++all.last_id,
+                                      .name = "main",
+                                      .thread = static_cast<pid_t>(::syscall(SYS_gettid)),
+                                      .counters = &counters};
+  all.threads.push_back(own);
+  return *own;
+}
+
+void leave(void*) {
+  if (!own) return;
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::erase(all.threads, own);
+  all.pieces_of_ended += counters.pieces.exchange(0, std::memory_order_relaxed);
+  std::destroy_at(std::exchange(own, nullptr));
+}
 
 // Changes the entry of the calling thread, and counts as progress.
 template <class Change>
 void change(const Change& change) {
-  State& state = own.state();
+  State& state = own_state();
   const std::lock_guard lock(registry().mutex);
   change(state);
   advance();
@@ -98,7 +104,7 @@ ThreadScope::ThreadScope(std::string name, const Jobs* jobs, const void* pool) {
   });
 }
 ThreadScope::~ThreadScope() {
-  own.leave();
+  leave(nullptr);
 }
 
 Operation::Operation(std::string name) {

@@ -169,7 +169,9 @@ void name_origins(const CommandLine& line, const migration::Converted& settings,
   for (const std::string& set : sources.sets) {
     const std::string key = set.substr(0, set.find('='));
     const auto value = settings.values.find(key);
-    const std::string from = value == settings.values.end() ? "" : value->second.from;
+    const std::string from = value != settings.values.end()      ? value->second.from
+                             : key == "train.micro_batch_tokens" ? "micro_batch_size"
+                                                                 : "";
     options[key] = {origin_of(line, key, from), key, set.substr(key.size() + 1)};
   }
   for (const std::string& word : line.overrides) options.erase(word.substr(0, word.find('=')));

@@ -57,7 +57,6 @@ constinit const std::string_view megatron_flags_text = R"(
 
 # Training
 > train-samples:1 | no | give --train-iters
-> micro-batch-size:1 | key train.micro_batch_tokens | times --seq-length
 > lr-decay-samples:1, lr-warmup-samples:1, lr-wsd-decay-samples:1 | no | schedules count steps: give the flag with -iters
 > override-opt_param-scheduler:0 | so | a resumed run takes the schedule of its command line
 > use-checkpoint-opt_param-scheduler:0 | no | a resumed run takes the schedule of its command line
@@ -68,7 +67,6 @@ constinit const std::string_view megatron_flags_text = R"(
 > initial-loss-scale:1 train.loss_scale.initial, min-loss-scale:1 train.loss_scale.minimum, loss-scale-window:1 train.loss_scale.window, hysteresis:1 train.loss_scale.hysteresis | program | a positive number; of --fp16 only, as in Megatron
 > loss-scale:1 | no | the loss scale of --fp16 is dynamic: give --initial-loss-scale
 > no-overlap-p2p-communication:0, no-scatter-gather-tensors-in-pipeline:0, defer-embedding-wgrad-compute:0 | none | another order of the same exchanges between the stages of a pipeline
-> calculate-per-token-loss:0 | so | the loss is the mean over the tokens of a batch
 > distribute-saved-activations:0 | none | activations stay on their rank
 > no-check-for-nan-in-loss-and-grad:0 | none | a gradient that is not finite ends the run in any case
 > check-weight-hash-across-dp-replicas-interval:1 | so | replicas have equal bits

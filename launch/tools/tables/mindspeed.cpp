@@ -14,7 +14,8 @@ finetune, no_load_optim, no_load_rng, no_initialization, use_checkpoint_args, ex
 no_save_optim, no_save_rng, no_shared_storage, use_dist_ckpt, dist_ckpt_format, auto_detect_ckpt_format, async_save, ckpt_fully_parallel_save, ckpt_assume_constant_structure | = | a checkpoint is a model directory with the training state
 save_interval:1 | train.save_every | @rollout_steps | MindSpeed-RL counts rollouts | | 0
 log_interval:1 | train.log_every | |
-log_throughput:0, log_params_norm, log_num_zeros_in_grad, log_progress, timing_log_level, timing_log_option, log_max_throughput, log_straggler, enable_one_logger, log_timers_to_tensorboard:0, log_batch_size_to_tensorboard:0, log_validation_ppl_to_tensorboard:0, log_memory_to_tensorboard, tensorboard_*, use_tensorboard, logging_level | = | metrics.jsonl and TensorBoard events are always written
+log_throughput:0 | train.log_throughput | | in the lines of Megatron
+log_params_norm, log_num_zeros_in_grad, log_progress, timing_log_level, timing_log_option, log_max_throughput, log_straggler, enable_one_logger, log_timers_to_tensorboard:0, log_batch_size_to_tensorboard:0, log_validation_ppl_to_tensorboard:0, log_memory_to_tensorboard, tensorboard_*, use_tensorboard, logging_level | = | metrics.jsonl and TensorBoard events are always written
 use_wandb, wandb_* | - tracking.wandb | metrics.jsonl and TensorBoard events are always written; launch/examples/track_metrics.py sends them (docs/tracking.md)
 auto_settings*, exit_interval:1, exit_duration_in_mins:1, exit_signal_handler | - train.exit_interval, parallel.auto | troupe explain prints parameters and memory before a run; a signal saves and ends it
 
@@ -54,6 +55,9 @@ train_iters:1, train_samples | train.steps | @iterations | optimizer steps; Mind
 global_batch_size:1 | train.batch_size | @batch | rows of an optimizer step; MindSpeed-RL: prompts of a rollout
 rampup_batch_size:3 | pretrain:train.batch_rampup.start | @rampup | START INCREMENT SAMPLES
 rampup_batch_size | - train.batch_rampup.start_of_rows | only pretraining raises the batch (train.batch_rampup)
+calculate_per_token_loss:0 | sft:train.loss_average, pretrain:train.loss_average | true=tokens false=micro_batches | without it, the mean of the means of micro-batches | sft,pretrain:false
+calculate_per_token_loss | = | the method has its own average
+micro_batch_size:1 | sft:train.micro_batch_rows, pretrain:train.micro_batch_rows | | of train.loss_average: micro_batches
 micro_batch_size, ref_forward_micro_batch_size, actor_forward_micro_batch_size, use_dynamic_bsz, *max_packing_token_size, *dynamic_max_batch_size, *_dispatch_size | = | train.micro_batch_tokens: tokens per pass, which never change the result
 lr:1 | train.learning_rate | |
 min_lr:1 | train.min_lr_ratio | @min_lr | divided by lr
@@ -76,7 +80,7 @@ optimizer | train.betas | adam= sgd=! | AdamW is the only optimizer
 bf16:0 | train.dtype | true=bf16 false= |
 fp16 | train.dtype | true=f16 false= | with a dynamic loss scale (train.loss_scale)
 loss_scale, initial_loss_scale, min_loss_scale, loss_scale_window, hysteresis, fp16_lm_cross_entropy | = | train.loss_scale with train.dtype: f16; losses are computed in f64
-fp32_residual_connection, apply_query_key_layer_scaling, attention_softmax_in_fp32, accumulate_allreduce_grads_in_fp32, calculate_per_token_loss | = | sums, softmax and norms are f32
+fp32_residual_connection, apply_query_key_layer_scaling, attention_softmax_in_fp32, accumulate_allreduce_grads_in_fp32 | = | sums, softmax and norms are f32
 seed:1 | train.seed | | | 1234
 recompute_activations:0 | train.recompute | @recompute |
 recompute_granularity:1 | train.recompute | @recompute |

@@ -149,13 +149,13 @@ reward_model.overlong_buffer.penalty_factor, reward_model.reward_kwargs.overlong
 reward_model.* | = | reward models are scored in passes of train.micro_batch_tokens
 trainer.total_epochs | train.epochs | @epochs | | ppo,grpo:30 sft:4
 trainer.total_training_steps | train.steps | null= @rollout_steps | rollouts times the optimizer steps of each
-trainer.save_freq | train.save_every | -1=0 @rollout_steps | rollouts times the optimizer steps of each | ppo,grpo,sft:0
+trainer.save_freq | train.save_every | -1=0 false=0 after_each_epoch=! @rollout_steps | rollouts times the optimizer steps of each | ppo,grpo,sft:0
 trainer.max_actor_ckpt_to_keep, trainer.max_critic_ckpt_to_keep | train.keep_last | null=0 1=2 * | at least 2
 trainer.default_local_dir | output | |
 trainer.resume_mode | resume | auto=auto disable=never resume_path= |
 trainer.resume_from_path | resume | null= * |
 trainer.critic_warmup | critic.warmup_rounds | |
-trainer.test_freq | eval.every | -1=0 @rollout_steps | rollouts times the optimizer steps of each
+trainer.test_freq | eval.every | -1=0 false=0 after_each_epoch=! @rollout_steps | rollouts times the optimizer steps of each
 trainer.val_before_train | = | grpo and ppo evaluate before the first step if eval.path is set
 trainer.val_only | - train.evaluate_only | troupe eval
 trainer.logger, trainer.project_name, trainer.experiment_name, trainer.log_val_generations, trainer.rollout_data_dir, trainer.validation_data_dir | = | metrics.jsonl, TensorBoard events and samples.txt are in output; launch/examples/track_metrics.py sends them to W&B or MLflow (docs/tracking.md)

@@ -9,10 +9,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <new>
+#include <stdexcept>
 #include <vector>
 
 #include "engine/base/files/mapped_file_faults.h"
 #include "engine/base/files/mapped_pages.h"
+#include "engine/base/memory/uncaught_bad_alloc.h"
 #include "engine/base/threads/thread_with_blocked_signals.h"
 
 namespace troupe {
@@ -108,6 +112,17 @@ TEST_F(MappedFileFaults, AreReportedOnlyWhereAFileIsMapped) {
     ::raise(SIGBUS);
   };
   EXPECT_EXIT(raised(), testing::KilledBySignal(SIGBUS), "");
+}
+
+TEST(UncaughtBadAlloc, EndsTheProcessWithItsCode) {
+  const auto in_a_thread = [](const std::function<void()>& work) {
+    install_bad_alloc_handler(10);
+    thread_with_blocked_signals("allocates", work).join();
+  };
+  EXPECT_EXIT(in_a_thread([] { throw std::bad_alloc(); }), testing::ExitedWithCode(10),
+              "troupe: out of memory in a thread that could not report it");
+  EXPECT_EXIT(in_a_thread([] { throw std::length_error("another"); }),
+              testing::KilledBySignal(SIGABRT), "another");
 }
 
 TEST(ThreadWithBlockedSignals, LeavesSignalsToOthersButThoseOfItsOwnInstructions) {

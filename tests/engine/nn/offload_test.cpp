@@ -97,9 +97,17 @@ TEST_F(OffloadTo, AnAbandonedPassEndsItsWork) {
   EXPECT_TRUE(fs::is_empty(directory_));
 }
 
+TEST_F(OffloadTo, ADirectoryThatDoesNotExistIsCreatedWhenItIsUsed) {
+  const std::string place = directory_ + "/some/place";
+  EXPECT_TRUE(Offload::check_directory(place));
+  EXPECT_FALSE(fs::exists(place));
+  const Offload offload(place);
+  EXPECT_TRUE(fs::is_directory(place));
+}
+
 TEST_F(OffloadTo, ADirectoryThatCannotHaveFilesIsRefused) {
   std::ofstream(directory_ + "/file") << "text";
-  for (const std::string& place : {directory_ + "/none", directory_ + "/file"}) {
+  for (const std::string& place : {directory_ + "/file/none", directory_ + "/file"}) {
     const auto found = Offload::check_directory(place);
     ASSERT_FALSE(found);
     EXPECT_EQ(found.error().code, Errc::not_found);

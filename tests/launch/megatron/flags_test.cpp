@@ -265,6 +265,24 @@ TEST_F(PublishedCommand, DropsWhatItsFlagsName) {
   EXPECT_THAT(found, HasSubstr("train.hidden_dropout=0.2"));
 }
 
+TEST_F(PublishedCommand, AveragesTheLossAsItsFlagsSay) {
+  const Words plain = changed(published(model_, root_ + "/run"), "--micro-batch-size", {"4"});
+  const auto with = [&](const Words& more) {
+    Words words = plain;
+    words.insert(words.end(), more.begin(), more.end());
+    return result(words);
+  };
+  for (const Words& stage : {Words{}, Words{"--stage", "sft", "--is-instruction-dataset"}}) {
+    EXPECT_THAT(with(stage), HasSubstr("train.loss_average=micro_batches"));
+    EXPECT_THAT(with(stage), HasSubstr("train.micro_batch_rows=4"));
+    Words per_token = stage;
+    per_token.emplace_back("--calculate-per-token-loss");
+    EXPECT_THAT(with(per_token), HasSubstr("train.loss_average=tokens"));
+  }
+  EXPECT_THAT(with({"--stage", "dpo", "--is-pairwise-dataset"}),
+              Not(HasSubstr("train.loss_average")));
+}
+
 TEST_F(PublishedCommand, ChecksSwitchesThatDescribeTheModel) {
   Words words = published(model_, root_ + "/run");
   for (const char* flag : {"--add-qkv-bias", "--geglu", "--post-norm", "--squared-relu",
