@@ -74,12 +74,14 @@ class GroupWriter {
 
 class WrittenBehind final : public Ledger {
  public:
-  WrittenBehind(GroupWriter writer, LedgerOptions options, std::int64_t segment)
+  WrittenBehind(GroupWriter writer, LedgerOptions options, std::int64_t segment,
+                std::map<std::int64_t, std::int64_t> kept)
       : options_(std::move(options)),
         writer_(std::move(writer)),
         appended_(writer_.chain().length),
         durable_(writer_.chain()),
-        segment_(segment) {
+        segment_(segment),
+        kept_(std::move(kept)) {
     thread_ = thread_with_blocked_signals("ledger", [this] { serve(); });
   }
   ~WrittenBehind() override {
@@ -141,6 +143,7 @@ class WrittenBehind final : public Ledger {
     return {};
   }
 
+  std::map<std::int64_t, std::int64_t> kept_segments() const override { return kept_; }
   LedgerCounts counts() const override {
     const std::lock_guard lock(mutex_);
     return counts_;
@@ -198,6 +201,7 @@ class WrittenBehind final : public Ledger {
   std::optional<Error> failure_;
   bool ending_ = false;
   std::int64_t segment_, offset_ = 0;  // of the appending thread
+  const std::map<std::int64_t, std::int64_t> kept_;
   std::thread thread_;
 };
 
@@ -224,9 +228,15 @@ Result<std::unique_ptr<Ledger>> Ledger::open(const OutputFolder& output,
   RETURN_IF_ERROR(of_rows);
   const auto of_files = last_segment(*folder);
   RETURN_IF_ERROR(of_files);
-  GroupWriter writer(std::move(*store), SegmentWriter(std::move(*folder)), options);
+  auto kept = store->segments(false);
+  RETURN_IF_ERROR(kept);
+  const auto removed = store->segments(true);
+  RETURN_IF_ERROR(removed);
+  SegmentWriter segments(std::move(*folder));
+  for (const auto& [segment, last] : *removed) RETURN_IF_ERROR(segments.remove(segment));
+  GroupWriter writer(std::move(*store), std::move(segments), options);
   return std::make_unique<WrittenBehind>(std::move(writer), std::move(options),
-                                         1 + std::max(*of_rows, *of_files));
+                                         1 + std::max(*of_rows, *of_files), std::move(*kept));
 }
 
 }  // namespace troupe::engine::ledger

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,6 +69,9 @@ class Ledger {
   virtual void start_segment() = 0;
   /// Appends a `removed` row and removes the segment when that is durable.
   virtual Result<> remove_segment(std::int64_t segment) = 0;
+
+  /// Segments that were not removed when it was opened, with the last batch of their samples.
+  virtual std::map<std::int64_t, std::int64_t> kept_segments() const = 0;
 
   virtual LedgerCounts counts() const = 0;
 };

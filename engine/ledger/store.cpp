@@ -12,6 +12,8 @@ CREATE TABLE IF NOT EXISTS events(
   sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, sample INTEGER, batch INTEGER, step INTEGER,
   hash TEXT, detail TEXT, segment INTEGER, "offset" INTEGER, bytes INTEGER, chain TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS starts ON events(sequence) WHERE kind = 'started';
+CREATE INDEX IF NOT EXISTS removals ON events(segment) WHERE kind = 'removed';
+CREATE INDEX IF NOT EXISTS payloads ON events(segment, batch) WHERE bytes IS NOT NULL;
 CREATE VIEW IF NOT EXISTS surviving AS SELECT * FROM events e WHERE NOT EXISTS (
   SELECT 1 FROM events s WHERE s.kind = 'started' AND s.sequence > e.sequence
   AND coalesce(json_extract(s.detail, '$.length'), 0) < e.sequence);
@@ -112,6 +114,22 @@ Result<> Store::read_end() {
 
 Result<std::int64_t> Store::last_segment() {
   return number_of(database_, "SELECT coalesce(max(segment), 0) FROM events");
+}
+
+Result<std::map<std::int64_t, std::int64_t>> Store::segments(bool removed) {
+  auto rows = database_.prepare(
+      cat("SELECT segment, max(batch) FROM events e WHERE bytes IS NOT NULL AND ",
+          removed ? "" : "NOT ",
+          "EXISTS (SELECT 1 FROM events r WHERE r.kind = 'removed' AND r.segment = e.segment) "
+          "GROUP BY segment"));
+  RETURN_IF_ERROR(rows);
+  std::map<std::int64_t, std::int64_t> out;
+  for (;;) {
+    const auto more = rows->next();
+    RETURN_IF_ERROR(more);
+    if (!*more) return out;
+    out[rows->integer(0)] = rows->integer(1);
+  }
 }
 
 Result<> Store::verify(const Anchor& from) {

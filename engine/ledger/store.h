@@ -1,6 +1,7 @@
 // Store: the rows of a ledger in SQLite. Used by the writing thread only.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -21,6 +22,8 @@ class Store {
   Result<> verify(const Anchor& from);
   /// The largest number of a segment that a row has; 0 without one.
   Result<std::int64_t> last_segment();
+  /// Segments with payloads, with the last batch of these: those that are kept, or were removed.
+  Result<std::map<std::int64_t, std::int64_t>> segments(bool removed);
 
   Result<> begin() { return database_.run("BEGIN IMMEDIATE"); }
   /// Adds the next row of the chain; its number is chain().length.
