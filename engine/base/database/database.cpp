@@ -96,14 +96,16 @@ void Database::Close::operator()(sqlite3* database) const {
 
 Result<Database> Database::open(const std::string& path, Access access) {
   sqlite3* opened = nullptr;
-  const int mode = access == Access::read ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
-  const int code = sqlite3_open_v2(path.c_str(), &opened,
-                                   mode | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX, nullptr);
+  // A reader that could not write would leave the files of the write-ahead log behind.
+  const int code =
+      sqlite3_open_v2(path.c_str(), &opened,
+                      SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_NOMUTEX, nullptr);
   Database out(opened, path);
   if (opened == nullptr) return fail(Errc::full, cat(path, ": no memory for a database"));
   if (code != SQLITE_OK) return database_error(opened, path, "cannot open the database");
   sqlite3_extended_result_codes(opened, 1);
   sqlite3_busy_timeout(opened, 1000 * lock_seconds);
+  if (access == Access::read) RETURN_IF_ERROR(out.run("PRAGMA query_only = 1"));
   return out;
 }
 
