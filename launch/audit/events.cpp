@@ -66,13 +66,15 @@ Result<Events> Events::open(const std::string& run) {
   auto format = database->prepare("PRAGMA user_version");
   RETURN_IF_ERROR(format);
   RETURN_IF_ERROR(format->next());
-  if (format->integer(0) != known_format)
+  const bool begun = format->integer(0) != 0;  // else the run was killed before its first row
+  if (begun && format->integer(0) != known_format)
     return fail(Errc::unsupported, cat(path, ": expected format ", known_format,
                                        " of a ledger, found ", format->integer(0)));
-  return Events(std::move(*database), path);
+  return Events(std::move(*database), path, begun);
 }
 
 Result<> Events::for_each(const std::function<void(const Event&)>& visit) {
+  if (!begun_) return {};
   auto rows = database_.prepare(
       "SELECT sequence, kind, sample, batch, step, hash, detail, segment, \"offset\", bytes, chain "
       "FROM events ORDER BY sequence");
@@ -120,7 +122,7 @@ Result<Chain> follow_chain(Events& events, const std::set<std::int64_t>& wanted,
     const Json kept = member_of(event, "length");
     chain.starts.push_back({event.sequence, kept.is_integer() ? kept.integer() : 0});
   }));
-  if (chain.starts.empty() || chain.starts.front().sequence != 1)
+  if (findings.rows > 0 && (chain.starts.empty() || chain.starts.front().sequence != 1))
     findings.add(Damage::chain, "the first row is not the start of a run");
   return chain;
 }

@@ -35,10 +35,11 @@ class Events {
   Result<> for_each(const std::function<void(const Event&)>& visit);
 
  private:
-  Events(Database database, std::string path)
-      : database_(std::move(database)), path_(std::move(path)) {}
+  Events(Database database, std::string path, bool begun)
+      : database_(std::move(database)), path_(std::move(path)), begun_(begun) {}
   Database database_;
   std::string path_;
+  bool begun_;  ///< it has tables
 };
 
 /// What the whole chain tells: its hashes by length, and which rows a later start took back.

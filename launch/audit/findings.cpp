@@ -18,7 +18,7 @@ Json Findings::to_json(const std::string& run) const {
                           {"payloads", payloads},
                           {"removed_payloads", removed},
                           {"checkpoints", checkpoints},
-                          {"weights", weights},
+                          {"compared_weights", weights},
                           {"logged_samples", logged}};
   Json::Array messages;
   for (std::size_t kind = 0; kind < counts_.size(); ++kind) {

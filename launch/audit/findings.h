@@ -9,6 +9,7 @@
 
 #include "engine/base/errors/error.h"
 #include "engine/base/json/json.h"
+#include "engine/base/text/terminal_text.h"
 
 namespace troupe::launch::audit {
 
@@ -31,9 +32,10 @@ class Findings {
   /// Sentences that are kept of each kind; all are counted.
   static constexpr std::size_t kept = 20;
 
-  void add(Damage kind, std::string what) {
+  void add(Damage kind, std::string_view what) {
     const auto index = static_cast<std::size_t>(kind);
-    if (counts_[index]++ < kept) texts_[index].push_back(std::move(what));
+    // It may have text of a damaged file.
+    if (counts_[index]++ < kept) texts_[index].push_back(for_terminal(what));
   }
   std::size_t count(Damage kind) const { return counts_[static_cast<std::size_t>(kind)]; }
   const std::vector<std::string>& texts(Damage kind) const {

@@ -100,6 +100,10 @@ void History::note_sample(const Event& event) {
                   cat("sample ", *event.sample, " is one of batch ", sample.batch, " and of batch ",
                       event.batch.value_or(-1), " (row ", event.sequence, ")"));
   sample.batch = event.batch.value_or(-1);
+  if (last_batch_ && sample.batch <= *last_batch_)
+    findings_.add(Damage::duplicated,
+                  cat("sample ", *event.sample, " is ", event.kind, " for batch ", sample.batch,
+                      ", which is trained (row ", event.sequence, ")"));
   if (event.kind == "admitted") ++sample.admitted;
   if (event.kind == "leased") ++sample.leased;
   if (event.kind == "sampled") note_sampled(event, sample);
@@ -109,9 +113,6 @@ void History::note_sample(const Event& event) {
   if (++sample.batched > 1)
     findings_.add(Damage::duplicated,
                   cat("sample ", *event.sample, " is trained twice (row ", event.sequence, ")"));
-  if (last_batch_ && sample.batch <= *last_batch_)
-    findings_.add(Damage::duplicated, cat("sample ", *event.sample, " joins batch ", sample.batch,
-                                          ", which is trained (row ", event.sequence, ")"));
   batched_[sample.batch].insert(*event.sample);
 }
 

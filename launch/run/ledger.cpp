@@ -35,7 +35,8 @@ Json ledger_header(const config::RunConfig& config) {
   return Json::Object{{"algorithm", config.algorithm},
                       {"mode", name_of(config.async.mode)},
                       {"eta", config.async.on() ? config.async.eta : 0},
-                      {"seed", config.train.seed}};
+                      {"seed", config.train.seed},
+                      {"external", config.rollout.source == config::SampleSource::service}};
 }
 
 std::function<algorithms::Metrics()> ledger_times(const algorithms::SampleLedger& ledger) {
