@@ -209,7 +209,7 @@ tl::unexpected<Error> with_advice(const Error& error) {
   if (error.code != Errc::corrupt) return fail(error);
   return fail(error.code, cat(error.what,
                               ". The ledger was damaged or cut since; the run does not continue "
-                              "it. `troupe audit` lists the damage; to go on without the record "
+                              "it. `troupe audit` lists the damage; to continue without the record "
                               "of the earlier steps, move ledger.db and ledger/ elsewhere"));
 }
 

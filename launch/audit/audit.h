@@ -13,8 +13,8 @@ struct AuditOptions {
   bool json = false;  ///< print one JSON object
 };
 
-/// Examines the ledger, its segments, checkpoints and samples.jsonl of a run, which may be going
-/// on. Errc::not_found: no ledger. Damage is in the findings.
+/// Examines the ledger, its segments, checkpoints and samples.jsonl of a run, which may be in
+/// progress. Errc::not_found: no ledger. Damage is in the findings.
 Result<Findings> examine(const std::string& run);
 
 /// Prints the findings; the exit code: 0, or that of Errc::corrupt where there is damage. Throws

@@ -62,7 +62,7 @@ Result<Events> Events::open(const std::string& run) {
                                      "writes it unless ledger is off"));
   auto database = Database::open(path, Database::Access::read);
   RETURN_IF_ERROR(database);
-  RETURN_IF_ERROR(database->run("BEGIN"));  // one moment of a run that goes on
+  RETURN_IF_ERROR(database->run("BEGIN"));  // one state of a database that is written
   auto format = database->prepare("PRAGMA user_version");
   RETURN_IF_ERROR(format);
   RETURN_IF_ERROR(format->next());

@@ -44,7 +44,7 @@ class Events {
 
 /// What the whole chain tells: its hashes by length, and which rows a later start took back.
 struct Chain {
-  std::map<std::int64_t, std::string> heads;  ///< stored, of the rows that were asked for
+  std::map<std::int64_t, std::string> heads;  ///< stored, of the rows that were requested
   struct Start {
     std::int64_t sequence = 0, kept = 0;  ///< rows up to `kept` belong to the run
   };

@@ -1,4 +1,4 @@
-// The ledger of a run: where it begins, and what the run tells of itself and of the time it takes.
+// The ledger of a run: where it begins, how it describes the run, and the time that it takes.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // Killed between any two operations of the writing thread: no row that was acknowledged is missing,
-// and the ledger goes on.
+// and the ledger can be continued.
 #include <signal.h>
 #include <sys/wait.h>
 
