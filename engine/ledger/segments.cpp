@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "engine/base/errors/check.h"
+#include "engine/base/files/environment_error.h"
 #include "engine/base/files/system_calls.h"
 #include "engine/base/text/text.h"
 #include "engine/checkpoint/running_checksum.h"
@@ -48,7 +49,7 @@ Result<std::int64_t> last_segment(const OutputFolder& folder) {
   for (const std::filesystem::directory_iterator end; !failed && entries != end;
        entries.increment(failed))
     last = std::max(last, segment_of(entries->path().filename().string()));
-  if (failed) return fail(Errc::io, cat(folder.path(), ": cannot list: ", failed.message()));
+  if (failed) return fail(os_error(failed.value(), cat(folder.path(), ": cannot list")));
   return last;
 }
 

@@ -59,6 +59,11 @@ void History::commit(const Event& event) {
   by_step_[begin] = std::move(ids);
 }
 
+// Weights that a checkpoint kept from before the ledger began.
+bool History::is_unrecorded(std::int64_t version) const {
+  return base_step_ > 0 && (weights_.empty() || version < weights_.begin()->first);
+}
+
 void History::check_versions(const Event& event, const Json& versions) {
   if (!versions.is_array()) return;
   for (const Json& run : versions.array()) {
@@ -70,7 +75,7 @@ void History::check_versions(const Event& event, const Json& versions) {
       findings_.add(Damage::stale, which + ", which were not made yet");
     else if (bounded_ && version < batch - eta_)
       findings_.add(Damage::stale, cat(which, "; async.eta is ", eta_));
-    else if (bounded_ && !versions_.contains(version))
+    else if (bounded_ && !versions_.contains(version) && !is_unrecorded(version))
       findings_.add(Damage::lost, which + ", which were never published");
   }
 }

@@ -41,6 +41,7 @@ class History {
   void commit(const Event& event);
   void note_sample(const Event& event);
   void note_sampled(const Event& event, SampleState& sample);
+  bool is_unrecorded(std::int64_t version) const;
   void check_versions(const Event& event, const Json& versions);
   void check_sample(std::int64_t id, const SampleState& sample);
 

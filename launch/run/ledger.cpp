@@ -46,7 +46,7 @@ std::function<algorithms::Metrics()> ledger_times(const algorithms::SampleLedger
     return algorithms::Metrics{{"ledger/rows", static_cast<double>(now.rows - last.rows)},
                                {"ledger/syncs", static_cast<double>(now.syncs - last.syncs)},
                                {"ledger/waits", static_cast<double>(now.waits - last.waits)},
-                               {"timing/ledger", now.waited - last.waited}};
+                               {"ledger/waited", now.waited - last.waited}};
   };
 }
 

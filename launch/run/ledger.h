@@ -23,7 +23,7 @@ std::unique_ptr<engine::ledger::Ledger> open_ledger(
 /// samples.
 Json ledger_header(const config::RunConfig& config);
 
-/// ledger/rows, ledger/syncs, ledger/waits and timing/ledger (seconds of these waits) since the
+/// ledger/rows, ledger/syncs, ledger/waits and ledger/waited (seconds in these waits) since the
 /// call before. `ledger` outlives the function.
 std::function<algorithms::Metrics()> ledger_times(const algorithms::SampleLedger& ledger);
 

@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include "engine/base/errors/check.h"
+#include "engine/base/files/environment_error.h"
 #include "engine/base/text/text.h"
 
 namespace troupe {
@@ -30,7 +31,10 @@ tl::unexpected<Error> database_error(sqlite3* database, const std::string& path,
   const int code = sqlite3_extended_errcode(database);
   constexpr std::size_t shown = 60;
   if (operation.size() > shown) operation = operation.substr(0, shown);
+  const int system = sqlite3_system_errno(database);  // of a failed operation on a file
+  const bool of_files = (code & 0xff) == SQLITE_CANTOPEN || (code & 0xff) == SQLITE_IOERR;
   return fail(kind_of(code), cat(path, ": ", operation, ": ", sqlite3_errmsg(database),
+                                 of_files && system != 0 ? cat(": ", reason_of(system)) : "",
                                  " (SQLite error ", code, ")"));
 }
 

@@ -18,14 +18,17 @@ COLUMNS = 'sequence, kind, sample, batch, step, hash, detail, segment, "offset",
 failures = []
 
 
-def train(output, steps):
+def train(output, steps, **more):
     settings = {
         "model": data / "models/digit-completion", "data.path": data / "../../launch/quickstart/train.jsonl",
         "train.max_length": 64, "rollout.max_new_tokens": 8, "train.batch_size": 2, "train.threads": 1, "train.log_every": 0,
         "grpo.group_size": 2, "async.mode": "pinned", "train.steps": steps, "train.save_every": 2,
-        "rollout.record": "all", "reward": "[{rule: exact_match}]", "output": output}
+        "rollout.record": "all", "reward": "[{rule: exact_match}]", "output": output, **more}
     words = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-    subprocess.run([program, "train", "--algorithm", "grpo", *words], check=True, capture_output=True, timeout=600)
+    done = subprocess.run([program, "train", "--algorithm", "grpo", *words], capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    return done.stderr
 
 
 def audit(run):
@@ -232,6 +235,39 @@ def flipped_bits():
         failures.append(f"only {found} of 30 flipped bits were found")
 
 
+def parts_without_a_record():
+    """The audit begins where the record does."""
+    run = scratch / "parts"
+    train(run, 4, ledger="off")
+    if (run / "ledger.db").exists() or audit(run)[0] != 4:
+        failures.append("ledger: off makes a ledger")
+    train(run, 8)
+    code, report = audit(run)
+    if code != 0 or report["first_step"] != 5 or report["last_step"] != 8 or report["trained"] != 16:
+        failures.append(f"a ledger that begins later: {code} {report}")
+    train(run, 12, ledger="off")
+    train(run, 16)
+    code, report = audit(run)
+    if code != 0 or report["first_step"] != 13 or report["last_step"] != 16:
+        failures.append(f"a ledger with a gap: {code} {report}")
+    os.remove(run / "ledger.db")
+    warned = train(run, 20)
+    code, report = audit(run)
+    if "a new ledger begins here" not in warned or code != 0 or report["first_step"] != 17:
+        failures.append(f"a ledger that was removed: {warned} {code} {report}")
+
+
+def free_and_resumed():
+    """Samples that a checkpoint of async.mode free brings along are trained once."""
+    run = scratch / "free"
+    more = {"async.mode": "free", "async.eta": 2}
+    for steps in (3, 7, 12):
+        train(run, steps, **more)
+    code, report = audit(run)
+    if code != 0 or report["trained"] != 48:
+        failures.append(f"async.mode free: {code} {report}")
+
+
 whole = scratch / "whole"
 shutil.rmtree(scratch, ignore_errors=True)
 scratch.mkdir(parents=True)
@@ -247,7 +283,7 @@ with sqlite3.connect(copied / "ledger.db") as ledger:
     chain_again(ledger)
     if ledger.execute("SELECT chain FROM events").fetchall() != unchanged:
         failures.append("the chain that this test computes is not that of the ledger")
-for part in (rows_removed, rows_repeated, rows_changed, rows_with_the_old_chain, files_changed, flipped_bits):
+for part in (rows_removed, rows_repeated, rows_changed, rows_with_the_old_chain, files_changed, flipped_bits, parts_without_a_record, free_and_resumed):
     part()
 missing = subprocess.run([program, "audit", str(scratch)], capture_output=True, text=True, timeout=60)
 if missing.returncode != 4 or "expected the ledger of a run" not in missing.stderr:
