@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "engine/base/log/log.h"
 #include "engine/base/text/text.h"
@@ -43,6 +44,17 @@ void count_samples(SamplingStats& stats, const RolloutBatch& sampled) {
     stats.reward_sum += *result.reward;
     ++stats.rewards;
   }
+}
+
+// Those of the samples `ids` that are not part of the batch.
+void record_dropped(const Sampling& from, const std::vector<std::uint64_t>& ids,
+                    const RolloutBatch& batch) {
+  if (!from.ledger) return;
+  std::set<std::uint64_t> kept;
+  for (const auto& completion : batch.completions) kept.insert(completion.sample_id);
+  for (const std::uint64_t id : ids)
+    if (!kept.contains(id))
+      from.ledger->dropped(from.batch, id, "dynamic sampling: no differences, or a full batch");
 }
 
 }  // namespace
@@ -101,7 +113,9 @@ Task<std::optional<RolloutBatch>> next_batch(Sampling from,
                                     " samples"));
     auto sampling = sample_rollouts(from, *prompts, config, config.compares());
     auto samples = co_await sampling;
+    const auto ids = samples.batch.sample_id;
     append_groups(batch, std::move(samples), config, wanted);
+    record_dropped(from, ids, batch);
     if (!needs_refill(batch, config, wanted)) break;
     ++batch.stats.refills;
   }

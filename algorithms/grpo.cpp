@@ -22,6 +22,7 @@ Task<std::vector<double>> greedy_rewards(Sampling from, PromptBatch prompts,
   RolloutOptions greedy = config;
   greedy.group = 1;
   greedy.sampling.greedy = true;
+  from.ledger = nullptr;  // they are not trained
   for (auto& id : prompts.ids) id |= std::uint64_t{1} << 63;
   auto sampling = sample_rollouts(std::move(from), std::move(prompts), std::move(greedy), false);
   const auto samples = co_await sampling;

@@ -61,6 +61,7 @@ Task<void> train(const PpoUpdates& u, std::int64_t step, PpoMinibatch minibatch,
   const double rate = u.critic.learning_rate * u.critic.schedule(static_cast<double>(step - 1));
   const auto sizes = sizes_of(minibatch.critic);
   u.c.journal.passed({PassModel::critic, true, sizes});
+  if (u.c.ledger) u.c.ledger->trained(minibatch.critic);
   if (!u.warmup) u.c.journal.passed({PassModel::policy, true, sizes});
   protocol::TrainStep for_critic{std::move(minibatch.critic), spec_of(u.config.value), rate};
   auto critic_reply = u.c.critic->ask(std::move(for_critic), u.c.timeout);

@@ -7,7 +7,7 @@ set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
   pkg-config libeigen3-dev nlohmann-json3-dev libsimdjson-dev libyaml-cpp-dev libspdlog-dev libicu-dev libpcre2-dev libsentencepiece-dev libasio-dev libcli11-dev libedit-dev
-  libmsgpack-cxx-dev libzmq3-dev cppzmq-dev libsodium-dev libssl-dev libboost-dev libxxhash-dev zlib1g-dev libexpected-dev libseccomp-dev libopenmpi-dev openmpi-bin libgtest-dev libgmock-dev libonig-dev)
+  libmsgpack-cxx-dev libzmq3-dev cppzmq-dev libsodium-dev libssl-dev libboost-dev libxxhash-dev libsqlite3-dev zlib1g-dev libexpected-dev libseccomp-dev libopenmpi-dev openmpi-bin libgtest-dev libgmock-dev libonig-dev)
 if [[ ${1:-} == with-clang ]]; then packages+=(clang-19 libclang-rt-19-dev); fi
 if [[ ${1:-} == with-peers ]]; then packages+=(libdnnl-dev python3-torch python3-numpy libopenblas0-openmp); fi
 if [[ ${1:-} == with-valgrind ]]; then packages+=(valgrind); fi

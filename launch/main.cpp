@@ -19,6 +19,7 @@
 #include "engine/base/memory/uncaught_bad_alloc.h"
 #include "engine/base/text/terminal_text.h"
 #include "engine/base/text/text.h"
+#include "launch/audit/audit.h"
 #include "launch/cluster/network_namespace.h"
 #include "launch/cluster/worker.h"
 #include "launch/commands/arguments.h"
@@ -309,6 +310,16 @@ void add_info(CLI::App& app, Action& action) {
       [options, &action] { action = [options] { return commands::info(*options); }; });
 }
 
+void add_audit(CLI::App& app, Action& action) {
+  auto options = std::make_shared<audit::AuditOptions>();
+  CLI::App* command = app.add_subcommand(
+      "audit", "Examine the ledger of a run: that no sample was lost, trained twice or too old");
+  commands::path_option(
+      command->add_option("run", options->run, "output directory of a run")->required());
+  command->add_flag("--json", options->json, "print one JSON object");
+  command->callback([options, &action] { action = [options] { return audit::audit(*options); }; });
+}
+
 void add_completion(CLI::App& app, Action& action) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command =
@@ -409,6 +420,7 @@ void add_commands(CLI::App& app, Action& action) {
                          tools::preprocess::add_preprocess,
                          tools::convert::add_convert,
                          add_info,
+                         add_audit,
                          add_completion,
                          add_man,
                          tools::megatron::add_programs})

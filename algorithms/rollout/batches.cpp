@@ -166,6 +166,7 @@ Task<void> RolloutBatches::sample_batch() {
   Sampling from = sampling_of(version_of(batch));
   if (keeps_samples()) from.finished = &finished_;
   from.batch = batch;
+  from.ledger = c_.ledger;
   queued_ = from.queued;
   *queued_ = false;
   const auto queued = queued_;
@@ -201,6 +202,7 @@ Task<std::optional<RolloutBatch>> RolloutBatches::next() {
   } catch (const RewardFailure& failure) {
     c_.journal.rewards_failed(failure.what());
   }
+  if (samples && c_.ledger) c_.ledger->batched(trained_, samples->completions);
   co_return samples;
 }
 
@@ -210,6 +212,7 @@ Task<std::optional<RolloutBatch>> RolloutBatches::next_complete() {
     Sampling from(c_);
     if (keeps_samples()) from.finished = &finished_;
     from.batch = trained_;
+    from.ledger = c_.ledger;
     auto sampling = sample_(std::move(from), trained_ > 0);
     auto samples = co_await sampling;
     co_return samples;

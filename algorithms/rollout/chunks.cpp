@@ -24,6 +24,7 @@ std::optional<Generated> request_samples(Cluster& c, const RolloutRef& rollout,
       open.push_back(std::move(request));
   chunk.requests.clear();
   if (open.empty()) return std::nullopt;
+  if (step.ledger) step.ledger->leased(step.batch, open, to_string(rollout.address()));
   protocol::Generate message{std::move(open), step.options.sampling};
   return rollout.ask(std::move(message), c.timeout);
 }
@@ -79,10 +80,11 @@ Task<std::vector<protocol::RewardResult>> rewards_of(Chunk& chunk) {
 }
 
 // Appends a chunk, waiting for its replies.
-Task<void> collect(Chunk& chunk, RolloutBatch& samples) {
+Task<void> collect(const ChunkedRequest& step, Chunk& chunk, RolloutBatch& samples) {
   if (chunk.reference_logp) chunk.batch.reference_logp = co_await chunk.reference_logp->get();
   samples.batch.append(chunk.batch);
   auto rewards = co_await rewards_of(chunk);
+  if (step.ledger) step.ledger->rewarded(step.batch, chunk.sample_ids, rewards);
   std::ranges::move(chunk.completions, std::back_inserter(samples.completions));
   std::ranges::move(rewards, std::back_inserter(samples.rewards));
 }
@@ -107,9 +109,19 @@ ChunkedRequest::ChunkedRequest(PromptBatch rows, RolloutOptions given, bool comp
 
 namespace {
 
+// Samples that arrive for the first time: those that are finished are in the ledger.
+void record_samples(const ChunkedRequest& step,
+                    const std::vector<protocol::Completion>& completions) {
+  if (!step.ledger) return;
+  for (const auto& completion : completions)
+    if (!step.finished || !step.finished->find(step.batch, completion.sample_id))
+      step.ledger->sampled(step.batch, completion);
+}
+
 // A chunk whose samples are complete, unless the request was stopped meanwhile.
 void end_chunk(Cluster& c, ChunkedRequest& step, Chunk& chunk, actors::Changes* generated) {
   if (step.stopped) return;
+  if (!step.options.external) record_samples(step, chunk.completions);
   if (step.finished) step.finished->add(step.batch, chunk.completions);
   request_rewards(c, step, chunk);
   if (++step.done == step.chunks.size() && generated) generated->notify();
@@ -127,6 +139,7 @@ void check_chunk(const RolloutRef& rollout, const Chunk& chunk) {
 Task<void> await_samples(Cluster& c, const RolloutRef& rollout, ChunkedRequest& step,
                          Chunk& chunk) {
   auto requests = std::exchange(chunk.requests, {});
+  if (step.ledger) step.ledger->leased(step.batch, requests, to_string(rollout.address()));
   while (!step.stopped) {
     std::erase_if(requests, [&](const auto& request) {
       return step.finished->find(step.batch, request.sample_id) != nullptr;
@@ -137,6 +150,7 @@ Task<void> await_samples(Cluster& c, const RolloutRef& rollout, ChunkedRequest& 
     protocol::Generate message{requests, step.options.sampling};
     auto reply = rollout.ask(std::move(message), c.timeout);
     const auto made = co_await reply.get();
+    record_samples(step, made);
     step.finished->add(step.batch, made);
   }
 }
@@ -188,7 +202,7 @@ Task<void> generate_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest
 Task<RolloutBatch> collect_chunks(ChunkedRequest& step) {
   RolloutBatch samples{.prompts = step.prompts};
   for (Chunk& chunk : step.chunks) {
-    co_await collect(chunk, samples);
+    co_await collect(step, chunk, samples);
   }
   co_return samples;
 }

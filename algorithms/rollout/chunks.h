@@ -43,6 +43,7 @@ struct ChunkedRequest {
   bool stopped = false;
   FinishedSamples* finished = nullptr;  ///< as in Sampling
   std::int64_t batch = 0;
+  SampleLedger* ledger = nullptr;  ///< as in Sampling
 };
 
 /// Keeps one rollout supplied with chunks until none is left, and sends each to the verifier, the

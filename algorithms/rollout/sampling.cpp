@@ -16,6 +16,9 @@ Task<RolloutBatch> sample_rollouts(Sampling from, PromptBatch prompts, RolloutOp
                                                   with_reference, parts);
   request->finished = from.finished;
   request->batch = from.batch;
+  request->ledger = from.ledger;
+  if (from.ledger)
+    for (const Chunk& chunk : request->chunks) from.ledger->admitted(from.batch, chunk.requests);
   if (from.pool) {
     co_await from.pool->generate(from, request);
   } else {

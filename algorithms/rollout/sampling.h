@@ -26,6 +26,7 @@ struct Sampling {
   /// Samples of this batch that are finished are not generated again; others are added. Or null.
   FinishedSamples* finished = nullptr;
   std::int64_t batch = 0;
+  SampleLedger* ledger = nullptr;  ///< records the samples, which are those of `batch`
   /// Set when the first prompts are queued in the pool.
   std::shared_ptr<bool> queued = std::make_shared<bool>(false);
 };

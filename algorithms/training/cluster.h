@@ -11,6 +11,7 @@
 #include "actors/runtime/actor_ref.h"
 #include "actors/runtime/stop.h"
 #include "algorithms/training/journal.h"
+#include "algorithms/training/sample_ledger.h"
 #include "algorithms/training/weight_stream.h"
 #include "algorithms/training/weight_versions.h"
 
@@ -79,9 +80,10 @@ struct Cluster {
   WeightVersions* versions = nullptr;  ///< of an asynchronous run; saved with the policy
   /// Brings weights to other processes; nullptr: messages do, within one process.
   WeightStream* stream = nullptr;
-  bool overlaps_saves = true;  ///< the policy and the critic train on while they save
-  bool saving = false;         ///< the policy is writing a checkpoint
-  bool critic_saving = false;  ///< the critic is, of the same step
+  SampleLedger* ledger = nullptr;  ///< nullptr: nothing is recorded
+  bool overlaps_saves = true;      ///< the policy and the critic train on while they save
+  bool saving = false;             ///< the policy is writing a checkpoint
+  bool critic_saving = false;      ///< the critic is, of the same step
 };
 
 }  // namespace troupe::algorithms

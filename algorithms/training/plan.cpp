@@ -9,10 +9,18 @@
 namespace troupe::algorithms {
 namespace {
 
+std::int64_t step_of(const std::string& path) {
+  return engine::checkpoint::step_of_name(std::filesystem::path(path).filename().string())
+      .value_or(0);
+}
+
 void log_saved(const std::string& path) {
-  const auto step =
-      engine::checkpoint::step_of_name(std::filesystem::path(path).filename().string());
-  log_info(cat("step ", step.value_or(0), ": saved ", path));
+  log_info(cat("step ", step_of(path), ": saved ", path));
+}
+
+void note_saved(const Cluster& cluster, const std::string& path) {
+  log_saved(path);
+  if (cluster.ledger) cluster.ledger->saved(step_of(path), path);
 }
 
 bool due(const TrainingPlan& plan, std::int64_t previous, std::int64_t step) {
@@ -48,7 +56,7 @@ Task<void> end_saving(Cluster& cluster, bool wait) {
   auto finishing = finish_save(cluster.policy, wait, cluster.timeout);
   const SaveState policy = co_await finishing;
   cluster.saving = !policy.ended;
-  if (!policy.path.empty()) log_saved(policy.path);
+  if (!policy.path.empty()) note_saved(cluster, policy.path);
 }
 
 Task<void> save(Cluster& cluster, const TrainingPlan& plan, std::int64_t step,
@@ -57,6 +65,7 @@ Task<void> save(Cluster& cluster, const TrainingPlan& plan, std::int64_t step,
   co_await before;
   const bool overlapped = how == Saving::overlapped && cluster.overlaps_saves;
   state.journal = cluster.journal.commit(step);
+  if (cluster.ledger) state.journal.set("ledger", cluster.ledger->anchor(step, state.batches));
   state.selection = plan.selection.state();
   state.best_step = plan.selection.best_step();
   const std::int64_t models = 1 + cluster.critic.has_value() + cluster.synced_reference.has_value();
@@ -88,7 +97,7 @@ Task<void> save(Cluster& cluster, const TrainingPlan& plan, std::int64_t step,
   const auto path = co_await saving.get();
   cluster.journal.status("");
   cluster.saving = path.empty();
-  if (!cluster.saving) log_saved(path);
+  if (!cluster.saving) note_saved(cluster, path);
 }
 
 void log_end(const TrainingPlan& plan, std::int64_t step, bool interrupted) {
@@ -118,6 +127,7 @@ Task<void> finish_saves(std::optional<CriticRef> critic, PolicyRef policy,
 
 Task<bool> end_step(Cluster& cluster, const TrainingPlan& plan, std::int64_t previous,
                     std::int64_t step, protocol::RunState state) {
+  if (cluster.ledger) cluster.ledger->committed(previous, step, state, plan.selection.state());
   const bool last = step >= plan.steps || plan.selection.stops();
   const bool stopping = cluster.stop.requested();
   if (last || stopping || plan.selection.is_best(step) || due(plan, previous, step)) {
@@ -153,6 +163,7 @@ Task<void> save_round_start(Cluster& cluster, const TrainingPlan& plan, std::int
 Task<protocol::StepStats> train_step(Cluster& cluster, const TrainingPlan& plan, std::int64_t step,
                                      engine::data::Experience batch, engine::loss::LossSpec loss) {
   cluster.journal.passed({PassModel::policy, true, sizes_of(batch)});
+  if (cluster.ledger) cluster.ledger->trained(batch);
   protocol::TrainStep message{std::move(batch), std::move(loss), plan.rate(step)};
   auto training = cluster.policy.ask(std::move(message), cluster.timeout);
   const auto stats = co_await training.get();

@@ -60,7 +60,7 @@ Task<protocol::Weights> WeightStream::fetch(Source policy, std::uint64_t version
   publish.keep_before = deltas();
   publish.shared_memory =
       options_.config.shared_memory == SharedMemoryUse::automatic && !apart_.contains(this_process);
-  publish.as_bf16 = options_.bf16 && options_.config.format != protocol::WeightCoding::f32;
+  publish.as_bf16 = rounds();
   auto publishing = policy.ask(std::move(publish), options_.timeout);
   Weights weights = co_await publishing.get();
   if (weights.count != options_.values)

@@ -72,6 +72,10 @@ class WeightStream {
   /// The receiver uses these weights from now on: the next delta refers to them.
   void committed(const Address& receiver, const Weights& weights);
 
+  /// The policy's weights are rounded to bf16.
+  bool rounds() const {
+    return options_.bf16 && options_.config.format != actors::protocol::WeightCoding::f32;
+  }
   /// Bytes of values that went through sockets, in both directions.
   std::uint64_t sent_bytes() const { return sent_bytes_; }
 

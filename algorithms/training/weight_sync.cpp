@@ -38,14 +38,18 @@ void check_probe(const protocol::Weights& weights, const std::vector<float>& log
 
 Task<protocol::Weights> publish_weights(Cluster& c, std::int64_t batches) {
   const auto version = static_cast<std::uint64_t>(batches);
+  protocol::Weights weights;
   if (c.stream) {
     WeightStream::Source source(c.policy.asker(), c.policy.address());
     auto fetching = c.stream->fetch(source, version);
-    co_return co_await fetching;
+    weights = co_await fetching;
+  } else {
+    protocol::Publish publish{version};
+    auto publishing = c.policy.ask(std::move(publish), c.timeout);
+    weights = co_await publishing.get();
   }
-  protocol::Publish publish{version};
-  auto publishing = c.policy.ask(std::move(publish), c.timeout);
-  co_return co_await publishing.get();
+  if (c.ledger) c.ledger->published(weights, c.stream && c.stream->rounds());
+  co_return weights;
 }
 
 Task<void> prepare_weights(Cluster& c, WeightReceiver receiver, const protocol::Weights& weights) {

@@ -2,8 +2,9 @@
 // can load; its training/ folder has the optimizer's moments, state.json and manifest.json, its
 // ema/ folder, if the run keeps an average of the weights, is a model folder with that, in f32.
 // OUTPUT/latest is a relative link to the newest, OUTPUT/best to the best one, if the run selects
-// one. Files contain no times or paths: equal runs give
-// equal bytes. The manifest lists every file, and nothing outside of the folder belongs to it.
+// one. Files contain no times or paths: equal runs give equal bytes, but for training/journal.json,
+// which tells one output directory from another. The manifest lists every file, and nothing outside
+// of the folder belongs to it.
 // After a kill at any moment, the newest checkpoint or the one before it is complete.
 #pragma once
 

@@ -151,6 +151,12 @@ struct InitConfig {
   }
 };
 
+/// Whether a run records its samples and steps in a ledger (docs/reliability.md).
+enum class LedgerUse { on, off };
+constexpr std::array<std::string_view, 2> names_of(LedgerUse) {
+  return {"on", "off"};
+}
+
 struct TimelineConfig {
   std::int64_t max_mib = 64;
 
@@ -169,6 +175,7 @@ struct RunConfig : algorithms::MethodSettings {
   std::string output;
   FileAccess output_mode = FileAccess::owner_only;
   std::string resume = "auto";
+  LedgerUse ledger = LedgerUse::on;
   std::string chat_template;
   engine::tokenizer::TokenizerIds tokenizer_ids = engine::tokenizer::TokenizerIds::file;
   DataConfig data;
@@ -204,6 +211,9 @@ struct RunConfig : algorithms::MethodSettings {
     field("resume", self.resume,
           "auto: resume from the newest checkpoint in output, if any; never: refuse to reuse an "
           "output directory; or a checkpoint directory");
+    field("ledger", self.ledger,
+          "on: ledger.db and ledger/ record every sample, step and checkpoint, for `troupe audit` "
+          "(docs/reliability.md); off: nothing is recorded");
     field("chat_template", self.chat_template,
           "chat template file, the name of a MindSpeed prompt type (qwen, llama3, ...), or "
           "templates.json#NAME for one of its template files; empty: the model's own template");

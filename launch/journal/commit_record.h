@@ -30,7 +30,7 @@ struct JournalRecord {
 };
 
 /// RunState::journal and training/journal.json: {"metrics.jsonl": {"lines", "bytes", "xxh3_128"},
-/// "samples.jsonl": {...}}.
+/// "samples.jsonl": {...}}; a run adds the anchor of its ledger.
 Json to_json(const JournalRecord& record);
 /// The record in the state of a checkpoint; nullopt where there is none.
 std::optional<JournalRecord> journal_record(const Json& journal);

@@ -255,6 +255,10 @@ algorithms::Metrics RunJournal::end_step_times(std::int64_t step,
   auto metrics = timing_metrics(seconds_, work_, measured_);
   const auto async = async_.end(now);
   metrics.insert(metrics.end(), async.begin(), async.end());
+  if (more_times_) {
+    const auto more = more_times_();
+    metrics.insert(metrics.end(), more.begin(), more.end());
+  }
   const double wall = wall_before_ + terminal::steady_seconds() - began_;
   files_->timings.append(timings_line(step, wall_time(), wall, metrics, warnings));
   return metrics;

@@ -101,6 +101,8 @@ class RunJournal final : public algorithms::Journal {
   void answered(const actors::AskRecord& ask);
   /// Sets a function that is called with the number of each step when it begins.
   void on_step(std::function<void(std::int64_t step)> begins) { on_step_ = std::move(begins); }
+  /// Sets a function whose metrics of the step in progress are added to timings.jsonl.
+  void add_times(std::function<algorithms::Metrics()> times) { more_times_ = std::move(times); }
   /// Records how this part of the run ended; the destructor records `failed`, unless this was
   /// called.
   void end(RunEnd how);
@@ -122,6 +124,7 @@ class RunJournal final : public algorithms::Journal {
   std::unique_ptr<Files> files_;
   std::unique_ptr<Progress> progress_;
   std::function<void(std::int64_t)> on_step_;
+  std::function<algorithms::Metrics()> more_times_;
   Measured measured_;
   Pieces pieces_;
   std::optional<MegatronLog> megatron_;

@@ -14,6 +14,7 @@
 #include "launch/run/hangs.h"
 #include "launch/run/interrupt.h"
 #include "launch/run/kept_files.h"
+#include "launch/run/ledger.h"
 #include "launch/run/measured_run.h"
 #include "launch/run/overlap_summary.h"
 #include "launch/run/resumable.h"
@@ -95,6 +96,11 @@ actors::NodeOptions AlgorithmRun::node_options() {
 int AlgorithmRun::run(Placement& placement, const TextModel& text) {
   placement_ = &placement;
   text_ = &text;
+  if (config().ledger == config::LedgerUse::on) {
+    anchor_ = ledger_anchor(session_);
+    ledger_.emplace(open_ledger(session_, anchor_));
+    journal_.add_times(ledger_times(*ledger_));
+  }
   journal_.split_by([&text](auto ids, auto sampled) { return text.pieces(ids, sampled); });
   return recipes::recipe_of(config()).run(*this);
 }
@@ -150,6 +156,7 @@ algorithms::Cluster AlgorithmRun::cluster() {
                               .chunks_per_rollout = placement_->chunks_per_rollout(),
                               .timeout = timeout};
   cluster.versions = &versions_;
+  cluster.ledger = ledger_ ? &*ledger_ : nullptr;
   if (placement_->streams_weights()) cluster.stream = &stream_.emplace(stream_options());
   // The spans of a profiled device are those of one thread.
   cluster.overlaps_saves = !config().profile.enabled;
@@ -177,6 +184,8 @@ algorithms::TrainingPlan AlgorithmRun::begin(std::int64_t batches, std::int64_t 
     log_warning(cat("train.warmup_steps is ", warmup, ": the run of ", plan.steps,
                     " steps ends before the warmup does"));
   journal_.begin(plan.steps, plan.done);
+  if (ledger_ && plan.done < plan.steps)
+    ledger_->started(plan.done, anchor_, ledger_header(config()));
   return plan;
 }
 

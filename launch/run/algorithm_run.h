@@ -9,6 +9,7 @@
 
 #include "actors/runtime/node.h"
 #include "actors/runtime/stop.h"
+#include "algorithms/training/sample_ledger.h"
 #include "algorithms/training/weight_versions.h"
 #include "engine/base/threads/cancellation.h"
 #include "launch/journal/run_journal.h"
@@ -74,6 +75,8 @@ class AlgorithmRun final : public recipes::RunContext {
   const Session& session_;
   journal::RunJournal journal_;
   VersionStore versions_;
+  std::optional<algorithms::SampleLedger> ledger_;  // set by run(), unless it is off
+  std::optional<engine::ledger::Anchor> anchor_;    // of the checkpoint, if it has one
   std::optional<algorithms::WeightStream> stream_;
   actors::Stop stop_;
   std::function<void()> on_complete_;

@@ -27,7 +27,8 @@ using checkpoint::Identity;
 using checkpoint::InputPart;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 35> without_effect{"algorithm",
+constexpr std::array<std::string_view, 36> without_effect{"algorithm",
+                                                          "ledger",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "resume",

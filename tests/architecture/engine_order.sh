@@ -1,9 +1,9 @@
 #!/bin/bash
-# Inside the engine: base < {tensor, jinja} < ops < parallel < collectives < nn < models < {loss, optim, data, tokenizer, constraints, checkpoint} < {adapter, generate, train} < serving.
+# Inside the engine: base < {tensor, jinja} < ops < parallel < collectives < nn < models < {loss, optim, data, tokenizer, constraints, checkpoint} < {adapter, generate, ledger, train} < serving.
 # A folder includes its own level and lower ones.
 cd "$1" || exit 2
 declare -A level=([base]=0 [jinja]=1 [tensor]=1 [ops]=2 [parallel]=3 [collectives]=4 [nn]=5 [models]=6 [loss]=7 [optim]=7 [data]=7 [tokenizer]=7
-  [constraints]=7 [checkpoint]=7 [adapter]=8 [generate]=8 [train]=8 [serving]=9)
+  [constraints]=7 [checkpoint]=7 [adapter]=8 [generate]=8 [ledger]=8 [train]=8 [serving]=9)
 bad=0
 for path in engine/*/; do
   folder=$(basename "$path")

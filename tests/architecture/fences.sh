@@ -12,7 +12,7 @@ simdjson                        engine/base/json/valid_json.cpp
 yaml-cpp/                       launch
 CLI/                            launch
 histedit\.h                      launch/terminal
-sqlite3                         actors/ledger/sqlite_store.cpp
+sqlite3\.h                       engine/base/database
 seccomp\.h                      actors/sandbox/seccomp_filter.cpp
 sentencepiece                   engine/tokenizer
 unicode/                        engine/base/text/character_classes.cpp engine/jinja engine/tokenizer

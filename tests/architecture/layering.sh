@@ -20,4 +20,13 @@ beside() {  # beside FOLDER ALLOWED: FOLDER includes of launch and algorithms on
 }
 beside launch/serve 'launch/serve|launch/model'
 beside launch/model 'launch/model'
+# The audit is a second implementation: it shares nothing with what writes the ledger, and nothing uses it but the command.
+found=$(grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"](engine/ledger|engine/generate|transports|actors|algorithms|launch)/' launch/audit 2>/dev/null |
+  grep -vE '"launch/(audit/|run/exit_code\.h")')
+found+=$(grep -rn '#include "launch/audit/' engine transports actors algorithms launch --include='*.h' --include='*.cpp' | grep -vE '^launch/(audit/|main\.cpp)')
+if [ -n "$found" ]; then
+  bad=1
+  echo "launch/audit shares no code with the writer of the ledger, and is included by launch/main.cpp only:"
+  echo "$found"
+fi
 exit $bad

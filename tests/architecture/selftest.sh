@@ -6,7 +6,7 @@ trap 'rm -rf "$tree"' EXIT
 bad=0
 fresh() {
   rm -rf "${tree:?}"/*
-  mkdir -p "$tree"/{engine/{base,parallel,nn,models},transports,actors/runtime,algorithms,launch/{model,run,serve},tests,benchmarks,cmake,docs}
+  mkdir -p "$tree"/{engine/{base,parallel,nn,models},transports,actors/runtime,algorithms,launch/{audit,model,run,serve},tests,benchmarks,cmake,docs}
   echo '#include "engine/base/a.h"' >"$tree/engine/nn/ok.cpp"
   touch "$tree/engine/nn/ok.h"
 }
@@ -40,6 +40,9 @@ allow layering.sh actors/a.h '#include "engine/base/a.h"'
 expect layering.sh launch/serve/a.h '#include "launch/config/run_config.h"'
 expect layering.sh launch/serve/a.h '#include "algorithms/sft.h"'
 expect layering.sh launch/model/a.h '#include "launch/serve/a.h"'
+expect layering.sh launch/audit/a.h '#include "engine/ledger/row.h"'
+expect layering.sh launch/run/a.h '#include "launch/audit/history.h"'
+allow layering.sh launch/audit/a.h '#include "engine/checkpoint/manifest.h"'
 allow layering.sh launch/serve/a.h '#include "launch/model/model.h"'
 allow layering.sh launch/run/a.h '#include "launch/serve/a.h"'
 expect engine_order.sh engine/base/a.cpp '#include "engine/nn/linear.h"'
