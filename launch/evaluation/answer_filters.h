@@ -7,7 +7,7 @@
 
 #include "engine/base/errors/error.h"
 #include "engine/base/json/json.h"
-#include "launch/evaluation/task_file.h"
+#include "launch/evaluation/task_config.h"
 
 namespace troupe::launch::evaluation {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/evaluation/task_file.h"
+#include "launch/evaluation/task_config.h"
 
 namespace troupe::launch::evaluation {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "launch/evaluation/task_file.h"
+#include "launch/evaluation/task_config.h"
 
 namespace troupe::launch::evaluation {
 

@@ -23,8 +23,8 @@ double weighted_mean(std::span<const ItemValue> values) {
   return sum_of(values, &ItemValue::value) / sum_of(values, &ItemValue::weight);
 }
 
-// Sample standard deviation.
-double deviation(std::span<const double> values) {
+// With N - 1.
+double sample_std_dev(std::span<const double> values) {
   double sum = 0, squares = 0;
   for (const double each : values) sum += each;
   const double mean = sum / static_cast<double>(values.size());
@@ -44,7 +44,7 @@ double bootstrap(Aggregation how, std::span<const ItemValue> values, std::int64_
       estimates.push_back(aggregate(how, drawn));
     }
   }
-  return deviation(estimates);
+  return sample_std_dev(estimates);
 }
 
 }  // namespace
@@ -77,7 +77,7 @@ std::optional<double> standard_error(Aggregation how, std::span<const ItemValue>
   if (how != Aggregation::mean) return bootstrap(how, values, iterations);
   std::vector<double> numbers;
   for (const ItemValue& each : values) numbers.push_back(each.value);
-  return deviation(numbers) / std::sqrt(static_cast<double>(values.size()));
+  return sample_std_dev(numbers) / std::sqrt(static_cast<double>(values.size()));
 }
 
 double group_score(std::span<const GroupPart> parts, bool weight_by_size) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "launch/evaluation/metrics.h"
-#include "launch/evaluation/task_file.h"
+#include "launch/evaluation/task_config.h"
 #include "launch/evaluation/task_prompts.h"
 
 namespace troupe::launch::evaluation {

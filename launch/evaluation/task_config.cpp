@@ -1,10 +1,11 @@
+#include "launch/evaluation/task_config.h"
+
 #include <algorithm>
 
 #include "engine/base/text/text.h"
 #include "launch/evaluation/answer_filters.h"
 #include "launch/evaluation/bbh_examples.h"
 #include "launch/evaluation/doc_functions.h"
-#include "launch/evaluation/task_file.h"
 
 namespace troupe::launch::evaluation {
 namespace {

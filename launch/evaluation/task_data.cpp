@@ -29,8 +29,7 @@ std::vector<std::string> names_of_set(const TaskConfig& task) {
   if (leaf == "wikitext_document_level") add({"wikitext"});
   if (leaf == "super_glue" && task.dataset_name == "boolq") add({"boolq"});
   if (leaf.starts_with("agieval-")) {
-    out.push_back(leaf.substr(8));
-    add({"agieval"});
+    out.push_back("agieval/" + leaf.substr(8));
   }
   return out;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <optional>
 
 #include "engine/base/files/file.h"
 #include "engine/base/text/text.h"

@@ -9,7 +9,7 @@
 
 #include "launch/evaluation/python_random.h"
 #include "launch/evaluation/row_field.h"
-#include "launch/evaluation/task_file.h"
+#include "launch/evaluation/task_config.h"
 
 namespace troupe::launch::evaluation {
 
@@ -46,7 +46,7 @@ class TaskPrompts {
   std::size_t size() const { return rows_->items.size(); }
   std::int64_t num_fewshot() const { return num_fewshot_; }
   /// The next item of those that are evaluated. Examples are drawn anew for each in the order of
-  /// these calls, so every item of a run has to be asked for. Errc::bad_input, with the row.
+  /// these calls, so every item of a run has to be taken. Errc::bad_input, with the row.
   Result<TaskItem> item(std::int64_t number);
 
  private:

@@ -117,7 +117,7 @@ def wikitext(folder, rng):
         write_lines(folder / "wikitext" / "wikitext-2-raw-v1" / f"{split}.jsonl", [
             {"page": f"\n = {rng.choice(NAMES)} = \n\n " + " ".join(
                 rng.choice(["the", "cat", "'s", "( small )", "@-@", ",", ".", "\" big \"", "10 @,@ 000", "[ x ]", "N", ";"])
-                for _ in range(rng.choice([5, 60, 700]))) + " \n"} for _ in range(4)])
+                for _ in range(length)) + " \n"} for length in (5, 60, 700, 200)])
 
 
 def main():

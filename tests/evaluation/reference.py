@@ -118,7 +118,8 @@ def evaluate(folder, url, model, output, length, names):
     import lm_eval
 
     arguments = {"model": model, "base_url": url, "tokenizer": model, "tokenizer_backend": "huggingface", "tokenized_requests": True,
-                 "num_concurrent": 1, "max_length": length, "max_retries": 1, "timeout": 600}
+                 "num_concurrent": 1, "max_length": length, "max_retries": 1, "timeout": 600,
+                 "add_bos_token": True}
     results = {}
     for name in names:
         found = lm_eval.simple_evaluate(model="local-completions", model_args=arguments, tasks=[name], num_fewshot=FEWSHOT.get(name),

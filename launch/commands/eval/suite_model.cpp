@@ -16,12 +16,12 @@ using evaluation::AnswerSettings;
 using evaluation::OutputType;
 using Tokens = std::vector<std::int32_t>;
 
-constexpr std::int32_t most_sequences = 64;  // in a step
+constexpr std::int32_t max_running = 64;  // in a step
 
 std::unique_ptr<engine::serving::Engine> make_engine(model::Model& model,
                                                      const std::shared_ptr<run::TextModel>& text) {
   engine::generate::GeneratorConfig config;
-  config.max_sequences = most_sequences;
+  config.max_sequences = max_running;
   config.prefix_cache = true;
   config.precision = model.precision();
   config.eos_ids = model.spec().eos_ids;
@@ -130,8 +130,11 @@ void SuiteModel::start_scores(const AskedItem& asked, const OpenItem& open) {
       if (whole.empty() || whole.front() != prefix_token())
         whole.insert(whole.begin(), prefix_token());
     } else {
+      // What follows as many tokens as the context has, after those of the context alone: they
+      // may differ where a token spans both.
       whole = encode(stripped + space + item.continuations[i]);
       from = std::min(context.size(), whole.size());
+      std::copy_n(context.begin(), from, whole.begin());
     }
     const std::size_t scored = whole.size() - from;
     if (scored == 0) continue;
@@ -208,7 +211,7 @@ void SuiteModel::answer(const std::vector<AskedItem>& items,
                         const std::function<void(AnsweredItem)>& write) {
   std::size_t next = 0;
   while (next < items.size() || !open_.empty()) {
-    while (next < items.size() && engine_->active() < 2 * most_sequences) start(items[next++]);
+    while (next < items.size() && engine_->active() < 2 * max_running) start(items[next++]);
     if (!engine_->idle()) engine_->step();
     while (!open_.empty() && open_.front()->left == 0) {
       const OpenItem done = open_.front();

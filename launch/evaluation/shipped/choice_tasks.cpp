@@ -1,9 +1,18 @@
+#include "launch/evaluation/shipped/choice_tasks.h"
+
+#include <algorithm>
+
 #include "engine/base/text/text.h"
-#include "launch/evaluation/python_text.h"
-#include "launch/evaluation/shipped/shipped_tasks.h"
 
 namespace troupe::launch::evaluation::shipped {
 namespace {
+
+using Texts = std::map<std::string, std::string>;
+
+std::string underscored(std::string name) {
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
 
 constexpr const char* boolq = R"yaml(task: boolq
 dataset_path: aps/super_glue
@@ -156,7 +165,7 @@ void add_choices(Texts& out) {
                            "sat-en-without-passage",
                            "sat-en",
                            "sat-math"}) {
-    const std::string name = cat("agieval_", replaced(part, "-", "_"));
+    const std::string name = cat("agieval_", underscored(part));
     const bool text = name == "agieval_math" || name == "agieval_gaokao_mathcloze";
     out[name] = cat("task: ", name, "\ndataset_path: hails/agieval-", part, '\n',
                     text ? agieval_generated : agieval_choices);

@@ -1,10 +1,19 @@
+#include "launch/evaluation/shipped/subject_tasks.h"
+
+#include <algorithm>
+
 #include "engine/base/text/text.h"
-#include "launch/evaluation/python_text.h"
-#include "launch/evaluation/shipped/shipped_tasks.h"
 #include "launch/evaluation/shipped/subjects.h"
 
 namespace troupe::launch::evaluation::shipped {
 namespace {
+
+using Texts = std::map<std::string, std::string>;
+
+std::string spaced(std::string name) {
+  std::ranges::replace(name, '_', ' ');
+  return name;
+}
 
 constexpr std::string_view mmlu_dataset = R"yaml(dataset_path: cais/mmlu
 process_docs: mmlu
@@ -92,12 +101,11 @@ void add_mmlu(Texts& out, const MmluForm& form) {
       out[name] =
           cat("task: ", name, form.alias ? cat("\ntask_alias: ", subject) : "",
               "\ndataset_name: ", subject, "\ndescription: \"The following are ", form.description,
-              " about ", replaced(subject, "_", " "), ".\\n\\n\"\n", mmlu_dataset, form.keys);
+              " about ", spaced(subject), ".\\n\\n\"\n", mmlu_dataset, form.keys);
       members.push_back(name);
     }
     areas.push_back(cat("mmlu_", area.name, form.suffix));
-    add_group(out, areas.back(), replaced(area.name, "_", " "), members, {form.metric},
-              form.filter);
+    add_group(out, areas.back(), spaced(area.name), members, {form.metric}, form.filter);
   }
   add_group(out, "mmlu" + form.suffix,
             form.suffix.empty() ? "mmlu" : cat("mmlu (", form.suffix.substr(1), ')'), areas,

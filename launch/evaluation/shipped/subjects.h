@@ -1,7 +1,9 @@
 // Subjects of MMLU, C-Eval and CMMLU, as lm-evaluation-harness groups and names them.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::launch::evaluation {
@@ -11,11 +13,11 @@ struct MmluArea {
   std::vector<std::string> subjects;
 };
 struct Subject {
-  std::string name, chinese;
+  std::string_view name, chinese;
 };
 
 const std::vector<MmluArea>& mmlu_areas();
-const std::vector<Subject>& ceval_subjects();
-const std::vector<Subject>& cmmlu_subjects();
+std::span<const Subject> ceval_subjects();
+std::span<const Subject> cmmlu_subjects();
 
 }  // namespace troupe::launch::evaluation

@@ -1,12 +1,15 @@
+#include "launch/evaluation/shipped/text_tasks.h"
+
 #include <array>
 #include <string_view>
 
 #include "engine/base/json/json.h"
 #include "engine/base/text/text.h"
-#include "launch/evaluation/shipped/shipped_tasks.h"
 
 namespace troupe::launch::evaluation::shipped {
 namespace {
+
+using Texts = std::map<std::string, std::string>;
 
 // Examples of chain-of-thought prompting (Wei et al. 2022, arXiv:2201.11903, table 20).
 struct WorkedExample {
