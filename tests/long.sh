@@ -1,5 +1,5 @@
 #!/bin/bash
-# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...] [trainers --latest] [schemas DIR] [peers DIR] [megatron DIR]
+# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...] [trainers --latest] [schemas DIR] [peers DIR] [megatron DIR] [evaluation DIR]
 #   plain     every source compiled alone (no unity build), in build/plain, and every test
 #   asan      every test under AddressSanitizer and UBSan
 #   tsan      every test under ThreadSanitizer
@@ -29,6 +29,8 @@
 #             tests/peers/*.txt name pass, are refused by name, or are about something else, in a virtual environment
 #   megatron DIR  the command lines of MindSpeed-LLM's published scripts, DIR/VERSION.jsonl (tests/megatron/scripts.py): which are taken
 #   package   the .deb and the archive in bare Debian systems (as root)
+#   evaluation [DIR]  troupe eval --task beside lm-evaluation-harness 0.4.13 through troupe serve, item by item, with 8192 and 512 positions, on rows made for the tests, in a
+#             virtual environment; with DIR the prompts of the published data that lie there (the layout of docs/evaluation.md)
 # Without arguments, all of them but schemas, peers and megatron. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -193,6 +195,20 @@ run_peers() {
   "$venv/bin/pip" install -q -r tests/peers/requirements.txt >&2
   "$venv/bin/python" -B tests/peers/run.py build/release/troupe . "$peers" >&2
 }
+run_evaluation() {
+  local venv=build/evaluation-venv rows=build/evaluation-rows model=tests/data/models/tinystories-656k
+  [[ -e $venv/bin/python ]] || python3 -m venv "$venv"
+  "$venv/bin/pip" install -q -r tests/evaluation/requirements.txt >&2
+  rm -rf "$rows"
+  python3 -B tests/evaluation/made_rows.py "$rows"
+  cp -r tests/data/evaluation/rows/bbh/cot-prompts "$rows/bbh"
+  local tasks=(mmlu_virology@5 boolq hellaswag gsm8k bbh_cot_fewshot_boolean_expressions humaneval wikitext)
+  python3 -B tests/evaluation/agreement.py build/release/troupe "$venv/bin/python" "$model" "$rows" 8192 "${tasks[@]}" >&2
+  python3 -B tests/evaluation/agreement.py build/release/troupe "$venv/bin/python" "$model" "$rows" 512 mmlu_virology@5 boolq hellaswag gsm8k wikitext >&2
+  python3 -B tests/launch/evaluation_test.py build/release/troupe . all >&2
+  [[ -z $evaluation ]] || python3 -B tests/evaluation/same_prompts.py build/release/troupe "$venv/bin/python" "$model" "$evaluation" mmlu_virology@5 \
+    mmlu_virology_continuation@5 gsm8k gsm8k_cot bbh_cot_fewshot_boolean_expressions bbh_fewshot_boolean_expressions humaneval boolq >&2
+}
 run_package() { tests/package.sh; }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
@@ -208,13 +224,16 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 
 # Every function run_PART above is a part, in the order of this file.
 mapfile -t known < <(sed -n 's/^run_\([a-z_]*\)() {.*/\1/p' tests/long.sh)
-parts=() schemas='' peers='' megatron='' latest=''
+parts=() schemas='' peers='' megatron='' evaluation='' latest=''
 while (($#)); do
   part=$1
   parts+=("$part")
   shift
   if [[ $part == import && -d ${1:-} ]]; then
     scripts=$(realpath "$1")
+    shift
+  elif [[ $part == evaluation && -d ${1:-} ]]; then
+    evaluation=$(realpath "$1")
     shift
   elif [[ $part == trainers && ${1:-} == --latest ]]; then
     latest=yes

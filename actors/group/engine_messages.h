@@ -26,10 +26,10 @@ struct RequestMessage {
 inline auto fields(RequestMessage& m) {
   // Names every member, so that a new one does not compile.
   auto& [id, prompt, params, sample_id, decode, constraint, allowed, begins_without_space, adapter,
-         cache_salt, prompt_alternatives, generates, reported] = m.request;
+         cache_salt, prompt_alternatives, scored_from, generates, reported] = m.request;
   return std::tie(id, sample_id, prompt, params, m.decodes, m.skips_special, m.constraint,
                   m.adapter, m.allowed, begins_without_space, cache_salt, prompt_alternatives,
-                  generates, reported);
+                  scored_from, generates, reported);
 }
 
 /// submit and cancel are those of Generator. constrain makes a constraint, release forgets a

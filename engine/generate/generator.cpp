@@ -142,10 +142,12 @@ void Generator::Impl::add(Request request) {
   fresh.request = std::move(request);
   const SequenceState& state = sequences.emplace(number, std::move(fresh)).first->second;
   try {
-    scheduler.add(number, length, state.limit, groups.join(state.request),
-                  state.request.scores_prompt() ? nullptr : &state.tokens,
-                  cache_context(state.request));
-    scheduler.score_prompt(number, state.request.scores_prompt());
+    scheduler.add(
+        number, length, state.limit, groups.join(state.request),
+        state.request.scores_prompt() && state.request.scored_from == 0 ? nullptr : &state.tokens,
+        cache_context(state.request));
+    if (state.request.scores_prompt())
+      scheduler.score_prompt(number, std::max(state.request.scored_from, 1));
   } catch (...) {
     forget(state.request);
     sequences.erase(number);
@@ -309,7 +311,7 @@ void Generator::Impl::score_prompts(ScheduledStep& plan, const Tensor& hidden) {
 void Generator::Impl::end_prompt(Work& work, SequenceState& state) {
   if (work.first + work.count < std::ssize(state.request.prompt)) return;
   state.prompt_is_done = true;
-  scheduler.score_prompt(work.sequence, false);
+  scheduler.score_prompt(work.sequence, std::nullopt);
   if (config.on_prompt && state.request.scores_prompt())
     config.on_prompt(state.request.id, std::exchange(state.prompt_scores, {}));
   if (state.request.generates) return;

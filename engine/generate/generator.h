@@ -56,8 +56,12 @@ struct Request {
   /// Requests with different salts share no keys and values.
   std::string cache_salt;
   /// Scores the tokens of the prompt for GeneratorConfig::on_prompt, with this many alternatives
-  /// each; -1: does not. The whole prompt is then computed, and its pages are not shared.
+  /// each; -1: does not. Without scored_from the whole prompt is then computed, and its pages are
+  /// not shared.
   int prompt_alternatives = -1;
+  /// The first token of the prompt that is scored, at least 1. The pages of those before it are
+  /// shared, up to the token before it; with 0 every token is scored and no page is shared.
+  std::int32_t scored_from = 0;
   bool generates = true;  ///< false: ends after the prompt; max_new_tokens is then not used
   /// The alternatives of each generated token are these tokens, in this order, instead of the
   /// params.top_logprobs most likely ones; empty: the latter.
@@ -108,12 +112,13 @@ struct TokenEvent {
 using TokenCallback = std::function<void(const TokenEvent&)>;
 
 /// Scores of the tokens of a prompt: OpenAI's `echo` with `logprobs`, vLLM's `prompt_logprobs`.
-/// Entry t belongs to token t given the tokens before it; the first entry is 0 and without
-/// alternatives.
+/// Entry t belongs to token t given the tokens before it; the first entry, and those before
+/// Request::scored_from, are 0 and without alternatives.
 struct PromptScores {
   std::vector<float> logp;                    ///< [T] at temperature 1
   std::vector<std::vector<Alternative>> top;  ///< [T], empty without alternatives
-  /// [T] 1 for the most likely token of its place; among equals the smaller id comes first.
+  /// [T] 1 for the most likely token of its place; among equals the smaller id comes first. 0 for
+  /// tokens that are not scored.
   std::vector<std::int32_t> rank;
 };
 /// The scores of the prompt of request `id`, before its first token. The callback does not call

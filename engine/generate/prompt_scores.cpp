@@ -43,14 +43,14 @@ void PromptScorer::score(const Request& request, const Part& part, const Tensor&
   out.logp.resize(length);
   out.rank.resize(length);
   if (request.prompt_alternatives > 0) out.top.resize(length);
-  const auto from = static_cast<std::size_t>(part.first);
-  const std::size_t end = std::min(from + static_cast<std::size_t>(part.count), length - 1);
+  const auto from = static_cast<std::size_t>(std::max(part.first, request.scored_from - 1));
+  const std::size_t end = std::min(static_cast<std::size_t>(part.first + part.count), length - 1);
   if (from >= end) return;
   const LastStage last(decoder_, "the scores of a prompt");
   const std::size_t block = HostLogits::block_rows(decoder_.spec());
   const auto logp = last.values<float>([&] {
     for (std::size_t at = from; at < end; at += block) {
-      const std::int64_t row = part.row + static_cast<std::int64_t>(at - from);
+      const std::int64_t row = part.row + static_cast<std::int64_t>(at) - part.first;
       const auto count = static_cast<std::int64_t>(std::min(block, end - at));
       score_block(request, at, hidden.rows(row, row + count), out);
     }

@@ -52,8 +52,9 @@ void Scheduler::hold(std::uint64_t sequence, bool held) {
   at(sequence).held = held;
 }
 
-void Scheduler::score_prompt(std::uint64_t sequence, bool scored) {
-  at(sequence).scored = scored;
+void Scheduler::score_prompt(std::uint64_t sequence, std::optional<std::int32_t> first) {
+  check(!first || *first >= 1, "Scheduler: no row precedes the first token");
+  at(sequence).scored_from = first;
 }
 
 ScheduledStep Scheduler::plan() {
@@ -116,7 +117,9 @@ void Scheduler::admit(ScheduledStep& plan) {
     // A sequence that waits for a shared prompt counts as running: otherwise other prompts take its
     // slot, and the shared pages are gone when it is admitted. One whose prompt is scored keeps its
     // place as well where the step scores no more.
-    const bool waits = leader_is_busy(s) || rows_for(s, plan) == 0;
+    // The prefix cache may have all rows before the scored ones.
+    const bool full = s.to_score() > 0 && plan.scored >= config_.scored_per_step;
+    const bool waits = leader_is_busy(s) || full || rows_for(s, plan) == 0;
     if (!waits && !admit_one(s, count == 0, plan)) return;
     ++count;
   }
@@ -185,26 +188,28 @@ bool Scheduler::leader_is_busy(const Sequence& sequence) const {
 std::int32_t Scheduler::rows_for(const Sequence& sequence, const ScheduledStep& plan) const {
   const std::int32_t rows = std::min(sequence.pending(), config_.tokens_per_step - plan.rows);
   const std::int32_t scored = config_.scored_per_step - plan.scored;
-  return sequence.to_score() > scored ? std::min(rows, scored) : rows;
+  return sequence.to_score() > scored ? std::min(rows, sequence.before_scored() + scored) : rows;
 }
 
 void Scheduler::take_work(Sequence& sequence, ScheduledStep& plan) {
   const std::int32_t count = rows_for(sequence, plan);
   check(count > 0, "Scheduler: work without rows");
   const std::int32_t first = sequence.cached;
-  plan.scored += std::min(count, sequence.to_score());
+  plan.scored += std::clamp(count - sequence.before_scored(), 0, sequence.to_score());
   sequence.cached += count;
   keep_full_pages(sequence);
   plan.work.push_back({sequence.number, first, count, sequence.pending() == 0, sequence.pages});
   plan.rows += count;
 }
 
-/// The pages of the longest known prefix. The last known token is always computed.
+/// The pages of the longest known prefix. The last known token, and the rows that are scored, are
+/// always computed.
 std::vector<std::int32_t> Scheduler::cached_prefix(const Sequence& sequence) {
   if (sequence.tokens == nullptr || sequence.group == no_group) return {};
-  return prefixes_->match(
-      std::span(*sequence.tokens).first(static_cast<std::size_t>(sequence.length - 1)),
-      sequence.context);
+  const std::int32_t most =
+      std::min(sequence.length, sequence.scored_from.value_or(sequence.length)) - 1;
+  return prefixes_->match(std::span(*sequence.tokens).first(static_cast<std::size_t>(most)),
+                          sequence.context);
 }
 
 /// Enters the full pages of the tokens that are computed after this plan. Sequences that are

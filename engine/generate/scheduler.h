@@ -8,6 +8,7 @@
 // sec. 4.5).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -74,9 +75,10 @@ class Scheduler {
            PrefixCache::Context context = {});
   /// Whether a sequence is left out of the plans that follow; held ones keep their pages.
   void hold(std::uint64_t sequence, bool held);
-  /// Whether the tokens of its prompt are scored: the rows of the prompt before its last token
-  /// count for SchedulerConfig::scored_per_step.
-  void score_prompt(std::uint64_t sequence, bool scored);
+  /// The first token of its prompt that is scored, at least 1: the row before it and those up to
+  /// the prompt's last token count for SchedulerConfig::scored_per_step, and are computed even
+  /// where the prefix cache has them. nullopt: none is scored.
+  void score_prompt(std::uint64_t sequence, std::optional<std::int32_t> first);
   /// Plans the next step; empty only without sequences, or when those that are not held wait for
   /// what held ones have. Planned rows count as computed.
   ScheduledStep plan();
@@ -117,7 +119,8 @@ class Scheduler {
     std::int32_t prompt_length = 0, length = 0;
     // Tokens whose keys and values are cached before and after the current plan.
     std::int32_t ready = 0, cached = 0;
-    bool admitted = false, held = false, scored = false;
+    bool admitted = false, held = false;
+    std::optional<std::int32_t> scored_from;  // token of the prompt
     bool unsafe = false;  // has pages since the current plan that it may have to compute
     std::vector<std::int32_t> pages;
     const std::vector<std::int32_t>* tokens = nullptr;
@@ -125,9 +128,13 @@ class Scheduler {
     std::int32_t kept = 0;  // full pages that are in the prefix cache
     std::int32_t pending() const { return length - cached; }
     bool planned() const { return cached > ready; }
+    /// Rows that are not computed yet and come before those that are scored.
+    std::int32_t before_scored() const {
+      return scored_from ? std::max(*scored_from - 1 - cached, 0) : 0;
+    }
     /// Rows that are not computed yet and are scored.
     std::int32_t to_score() const {
-      return scored && cached < prompt_length - 1 ? prompt_length - 1 - cached : 0;
+      return scored_from ? std::max(prompt_length - 1 - cached - before_scored(), 0) : 0;
     }
   };
   using Sequences = std::map<std::uint64_t, Sequence>;  // by number: in order of arrival

@@ -31,6 +31,9 @@ Result<> validate_request(const Request& request, const models::DecoderSpec& spe
                       spec.vocabulary - 1));
     }
   }
+  if (request.scored_from < 0 || request.scored_from > length)
+    return fail(Errc::usage, cat(where, "scored_from is ", request.scored_from,
+                                 "; expected a place of the prompt's ", length, " tokens"));
   for (const std::int32_t id : request.reported) {
     if (id >= 0 && id < spec.vocabulary) continue;
     return fail(Errc::bad_input,

@@ -23,14 +23,14 @@ bool digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// \r\n and \r become \n; one newline at the very end is removed.
-std::string normal_newlines(const std::string& source) {
+// \r\n and \r become \n; one newline at the very end is removed, unless it is kept.
+std::string normal_newlines(const std::string& source, bool keeps_last) {
   std::string out;
   for (std::size_t i = 0; i < source.size(); ++i) {
     if (source[i] == '\r' && i + 1 < source.size() && source[i + 1] == '\n') continue;
     out += source[i] == '\r' ? '\n' : source[i];
   }
-  if (out.ends_with('\n')) out.pop_back();
+  if (!keeps_last && out.ends_with('\n')) out.pop_back();
   return out;
 }
 
@@ -100,7 +100,7 @@ std::string unescape_literal(std::string_view text, int line) {
 
 class Lexer {
  public:
-  explicit Lexer(std::string_view source) : in_(source) {}
+  Lexer(std::string_view source, TemplateRules rules) : in_(source), rules_(rules) {}
 
   std::vector<Token> run() {
     while (at_ < in_.size()) text();
@@ -152,7 +152,7 @@ class Lexer {
 
   std::string_view before_tag(std::string_view text, char sign, bool strips) const {
     if (sign == '-') return strip_right(text);
-    if (sign == '+' || !strips) return text;
+    if (sign == '+' || !strips || !rules_.trims_blocks) return text;
     const auto newline = text.rfind('\n');
     if (newline == std::string_view::npos && !line_start_) return text;
     const std::size_t from = newline == std::string_view::npos ? 0 : newline + 1;
@@ -169,7 +169,7 @@ class Lexer {
     const std::size_t from = at_;
     if (sign == '-')
       skip_space();
-    else if (sign != '+' && trims && at("\n"))
+    else if (sign != '+' && trims && rules_.trims_blocks && at("\n"))
       advance(1);
     line_start_ = at_ > from && in_[at_ - 1] == '\n';
   }
@@ -334,6 +334,7 @@ class Lexer {
   }
 
   std::string_view in_;
+  TemplateRules rules_;
   std::size_t at_ = 0;
   int line_ = 1;
   bool line_start_ = true;  // what was consumed last ends a line
@@ -342,9 +343,9 @@ class Lexer {
 
 }  // namespace
 
-std::vector<Token> tokenize(std::string source) {
-  const std::string text = normal_newlines(source);
-  return Lexer(text).run();
+std::vector<Token> tokenize(std::string source, TemplateRules rules) {
+  const std::string text = normal_newlines(source, rules.keeps_trailing_newline);
+  return Lexer(text, rules).run();
 }
 
 bool TokenCursor::skip_op(std::string_view op) {

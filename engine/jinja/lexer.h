@@ -1,5 +1,4 @@
-// Lexer: template source to tokens, with Jinja2's rules for white space (trim_blocks and
-// lstrip_blocks on, as transformers sets it up).
+// Lexer: template source to tokens, with Jinja2's rules for white space.
 #pragma once
 
 #include <algorithm>
@@ -31,8 +30,14 @@ struct Token {
   int line = 1;
 };
 
+/// Settings of Jinja2's Environment; these defaults are those of transformers.
+struct TemplateRules {
+  bool trims_blocks = true;             ///< trim_blocks and lstrip_blocks
+  bool keeps_trailing_newline = false;  ///< keep_trailing_newline
+};
+
 /// Throws Failure (Errc::bad_input) with the line.
-std::vector<Token> tokenize(std::string source);
+std::vector<Token> tokenize(std::string source, TemplateRules rules = {});
 
 /// A cursor over the tokens, shared by the statement and the expression parser.
 class TokenCursor {

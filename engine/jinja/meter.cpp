@@ -51,6 +51,10 @@ void require_text(std::size_t bytes) {
                        " are allowed"));
 }
 
+bool strict_template() {
+  return current_meter && current_meter->limits().strict;
+}
+
 MemoryCount::MemoryCount(std::size_t bytes) : bytes_(static_cast<std::int64_t>(bytes)) {
   if (current_meter) current_meter->require_memory(bytes);
   live_bytes_of_thread += bytes_;

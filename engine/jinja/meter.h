@@ -13,6 +13,7 @@ struct RuntimeLimits {
   std::size_t bytes = 16u << 20;     ///< of one string, and of the output
   std::size_t items = 1u << 20;      ///< of one list
   std::int64_t memory = 64ll << 20;  ///< bytes of all values together
+  bool strict = false;               ///< Jinja2's StrictUndefined: an undefined name is an error
 };
 
 /// Counts the steps and the memory of the template that this thread renders, from its construction
@@ -42,6 +43,8 @@ class Meter {
 void work(std::size_t bytes);
 /// Checks the limit on the size of one text before it is made.
 void require_text(std::size_t bytes);
+/// Whether the template that this thread renders has RuntimeLimits::strict.
+bool strict_template();
 
 /// Bytes of the values of this thread, while it lives.
 class MemoryCount {

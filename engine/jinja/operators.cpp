@@ -145,6 +145,7 @@ bool contains(Runtime& runtime, const Value& container, const Value& value) {
   runtime.account(value);
   switch (container.type()) {
     case Type::undefined:
+      if (strict_template()) raise(container.reason());
       return false;
     case Type::string:
       return find_text(container.string(), to_text(value, "the left side of 'in' a string")) !=

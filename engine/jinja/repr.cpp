@@ -266,6 +266,7 @@ std::string to_string(const Dict& dict) {
 std::string to_string(const Value& value) {
   switch (value.type()) {
     case Type::undefined:
+      if (strict_template()) raise(value.reason());
       return "";
     case Type::none:
       return "None";

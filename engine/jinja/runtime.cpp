@@ -266,6 +266,7 @@ std::vector<Value> Runtime::items_of(const Value& value, std::size_t max_items) 
   std::vector<Value> out;
   switch (value.type()) {
     case Value::Type::undefined:
+      if (strict_template()) raise(value.reason());
       break;
     case Value::Type::list:
       reserve_items(value.list().items.size());

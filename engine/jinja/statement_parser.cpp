@@ -234,8 +234,8 @@ class StatementParser {
 
 }  // namespace
 
-Block parse_template(std::string source) {
-  return StatementParser(tokenize(std::move(source))).run();
+Block parse_template(std::string source, TemplateRules rules) {
+  return StatementParser(tokenize(std::move(source), rules)).run();
 }
 
 }  // namespace troupe::engine::jinja

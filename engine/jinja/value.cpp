@@ -138,6 +138,8 @@ Value::Type Value::type() const {
 bool Value::truth() const {
   switch (type()) {
     case Type::undefined:
+      if (strict_template()) raise(reason());
+      return false;
     case Type::none:
       return false;
     case Type::boolean:
@@ -248,6 +250,9 @@ bool equal(const Value& a, const Value& b) {
     if (a.is_integral() && b.is_integral()) return a.integer() == b.integer();
     return a.real() == b.real();
   }
+  if (strict_template())
+    for (const Value* side : {&a, &b})
+      if (side->is(Value::Type::undefined)) raise(side->reason());
   if (a.type() != b.type()) return false;
   switch (a.type()) {
     case Type::undefined:

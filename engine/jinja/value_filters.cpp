@@ -32,6 +32,7 @@ Value default_filter(Runtime&, const Value& value, Arguments& arguments) {
 Value length(Runtime&, const Value& value, Arguments&) {
   switch (value.type()) {
     case Type::undefined:
+      if (strict_template()) raise(value.reason());
       return 0;
     case Type::string:
       return count_code_points(value.string());

@@ -4,15 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 #include <optional>
 
 #include "engine/adapter/model_folders.h"
 #include "engine/base/log/log.h"
 #include "engine/base/text/text.h"
-#include "engine/checkpoint/manifest.h"
+#include "launch/commands/eval/compare.h"
 #include "launch/commands/eval/items.h"
+#include "launch/commands/eval/model_files.h"
 #include "launch/commands/eval/output_file.h"
 #include "launch/commands/eval/summary.h"
 #include "launch/config/schema.h"
@@ -20,8 +20,6 @@
 
 namespace troupe::launch::commands {
 namespace {
-
-namespace fs = std::filesystem;
 
 // The configuration of a GRPO run with these prompts: its prompts are encoded, its completions
 // sampled and its rewards computed as in training. Only the settings below are read.
@@ -49,24 +47,6 @@ bool determines_lines(std::string_view key) {
                                        "eval.temperature", "tokenizer_ids",   "reward"};
   return std::ranges::find(keys, key) != std::end(keys) || key.starts_with("rollout.") ||
          key.starts_with("data.");
-}
-
-// Checksums of the files of a model or adapter folder. They identify it wherever it lies.
-Json checksums(const std::string& folder) {
-  Json out = Json::Object{};
-  if (folder.empty()) return out;
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string type = entry.path().extension().string();
-    const bool used = type == ".json" || type == ".safetensors" || type == ".model" ||
-                      type == ".jinja" || type == ".txt";
-    if (entry.is_regular_file() && used) files.push_back(entry.path());
-  }
-  std::ranges::sort(files);
-  for (const auto& file : files)
-    out.set(file.filename().string(),
-            value_or_throw(engine::checkpoint::measure_file(file.string())).xxh3_128);
-  return out;
 }
 
 Json settings_of(const config::RunConfig& config, const EvalItems& items) {
@@ -122,9 +102,38 @@ void report_failures(const EvalSummary& summary) {
   log_warning(cat(what, "; they do not pass"));
 }
 
+/// Whether the options ask for one thing only. Throws Failure.
+void check_request(const EvalOptions& options, bool rules) {
+  const auto wrong = [](const std::string& what) { throw Failure({Errc::usage, what}); };
+  const bool tasks = !options.suite.tasks.empty();
+  if (!options.compared.empty()) {
+    if (tasks || rules) wrong("--compare takes no --task, --data or --reward");
+    return;
+  }
+  if (options.model.model.empty()) wrong("eval: --model is required");
+  if (tasks && rules)
+    wrong(
+        "--task brings its own data and scores; leave out --data, --reward and settings of a run");
+  if (tasks) return;
+  const bool reward = std::ranges::any_of(
+      options.sets, [](const std::string& set) { return set.starts_with("reward="); });
+  if (options.data.empty() || !reward)
+    wrong(cat("eval: ", options.data.empty() ? "--data" : "--reward",
+              " is required, or --task for public tasks"));
+}
+
 }  // namespace
 
 int eval(const EvalOptions& options) {
+  check_request(options, !options.data.empty() || !options.sets.empty());
+  if (!options.compared.empty())
+    return compare_evaluations(options.compared[0], options.compared[1], options.json);
+  if (!options.suite.tasks.empty()) {
+    SuiteOptions suite = options.suite;
+    suite.output = options.output;
+    suite.json = options.json;
+    return eval_suite(suite, options.model);
+  }
   const config::RunConfig config = eval_config(options);
   model::ModelOptions model = options.model;
   model.overrides = config.model_overrides;

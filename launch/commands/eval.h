@@ -1,11 +1,14 @@
 // `troupe eval`: samples completions of the prompts of a file, rewards them by rules and reward
 // models, and prints accuracy or pass@k with confidence intervals. Prompts, sampling and rewards
-// are those of an evaluation during training (algorithms/rollout/evaluation.h).
+// are those of an evaluation during training (algorithms/rollout/evaluation.h). With --task it
+// evaluates public tasks instead (eval/suite.h), with --compare it compares two evaluations of
+// them.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "launch/commands/eval/suite.h"
 #include "launch/model/model.h"
 
 namespace troupe::launch::commands {
@@ -17,7 +20,9 @@ struct EvalOptions {
   /// "key=value" for settings of a run that the evaluation uses (reward, eval.samples, rollout.*,
   /// data.*, ...).
   std::vector<std::string> sets;
-  bool json = false;  ///< print one JSON object
+  bool json = false;                  ///< print one JSON object
+  SuiteOptions suite;                 ///< --task; its output and json are those above
+  std::vector<std::string> compared;  ///< --compare: two folders of results
 };
 
 /// Returns the exit code. Throws Failure.

@@ -356,17 +356,78 @@ void add_eval_sampling(CLI::App& command, EvalOptions& o) {
   value("--weights", "rollout.weights", "full, or int8: sample from weights of 8 bits");
 }
 
+// --task and its options.
+void add_suite(CLI::App& command, SuiteOptions& o) {
+  command
+      .add_option("--task", o.tasks,
+                  "public tasks instead of --data and --reward: names of tasks, groups and tags, "
+                  "separated by commas (evaluation.md)")
+      ->delimiter(',');
+  command.add_option("--suite", o.suite, "the tool whose prompts and scores the tasks have")
+      ->check(CLI::IsMember({"lm-eval", "mindspeed"}))
+      ->capture_default_str();
+  path_option(command.add_option("--task-data", o.task_data, "folder with the tasks' data"));
+  path_option(command.add_option("--fewshot-data", o.fewshot_data,
+                                 "folder with the data of examples; by default --task-data"));
+  path_option(command.add_option("--include-path", o.include_paths, "folder of own task files"));
+  command
+      .add_option("--num-fewshot", o.num_fewshot,
+                  "examples before each item; by default the task's number")
+      ->check(CLI::Range(0, 1000));
+  command.add_option("--fewshot-seed", o.fewshot_seed, "seed of the choice of examples")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 62))
+      ->capture_default_str();
+  command
+      .add_option("--limit", o.limit,
+                  "number of items of each task; below 1 the part of them; 0: all")
+      ->check(CLI::NonNegativeNumber);
+  path_option(command.add_option("--samples", o.samples,
+                                 "file {\"task\": [numbers of items]}: evaluates these only"));
+  command.add_option("--system-instruction", o.system_instruction,
+                     "text before the description of each task");
+  command.add_flag("--log-samples", o.log_samples,
+                   "write samples_TASK_*.jsonl with prompts, answers and scores of each item");
+  command.add_option("--print-prompt", o.print_prompt,
+                     "print the first items of each task as JSON lines, and evaluate nothing");
+  command.add_flag("--allow-code", o.allow_code,
+                   "run programs that the model writes, in the sandbox of reward programs");
+}
+
+// Options of lm-evaluation-harness and MindSpeed-LLM that do not exist yet: refused by name.
+void refuse_missing(CLI::App& command) {
+  const auto refuse = [](const std::string& name) {
+    throw ArgumentProblem(cat(name, " does not exist yet (docs/evaluation.md names what does)"));
+  };
+  for (const std::string name : {"--mode", "--url", "--api-key-file"})
+    command
+        .add_option_function<std::string>(
+            name, [=](const std::string&) { refuse(name); }, "does not exist yet")
+        ->group("");
+  for (const std::string name : {"--apply-chat-template", "--fewshot-as-multiturn",
+                                 "--no-chat-template", "--fixed", "--no-pandas-cells"})
+    command
+        .add_flag_callback(
+            name, [=] { refuse(name); }, "does not exist yet")
+        ->group("");
+}
+
 }  // namespace
 
 void add_evaluation(CLI::App& command, EvalOptions& o) {
-  command.add_option("--data", o.data, "files of prompts with answers, in any format of training")
-      ->required();
+  command.get_option("--model")->required(false);
+  command.add_option("--data", o.data, "files of prompts with answers, in any format of training");
   add_key(command, o, "--reward", "reward",
           "reward rules as in a run file: exact_match, or '[{rule: boxed}, {rule: length, max: "
-          "200, weight: 0.1}]'")
-      ->required();
+          "200, weight: 0.1}]'");
   command.add_option("--output", o.output,
-                     "write one JSON line per item to this file; the same command continues it");
+                     "write one JSON line per item to this file; with --task a folder, for "
+                     "results_*.json; the same command continues it");
+  command
+      .add_option("--compare", o.compared,
+                  "two folders of results with samples: differences item by item, with intervals")
+      ->expected(2);
+  add_suite(command, o.suite);
+  refuse_missing(command);
   add_eval_sampling(command, o);
   add_key(command, o, "--pass-reward", "eval.pass_reward",
           "a completion passes with at least this reward; by default 1");

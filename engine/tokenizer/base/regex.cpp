@@ -15,6 +15,7 @@
 #include "engine/base/text/utf8.h"
 #include "engine/base/threads/cancellation.h"
 #include "engine/tokenizer/base/oniguruma.h"
+#include "engine/tokenizer/base/python_pattern.h"
 
 namespace troupe::engine::tokenizer {
 namespace {
@@ -79,7 +80,7 @@ class Search {
       : code_(code),
         contexts_(contexts),
         text_(text),
-        data_(pcre2_match_data_create(1, nullptr)),
+        data_(pcre2_match_data_create_from_pattern(code, nullptr)),
         steps_(step_budget + step_budget_per_byte * text.size()) {
     check(data_ != nullptr, "pcre2: no memory");
     if (text.size() > window_bytes) {
@@ -96,8 +97,12 @@ class Search {
 
   const PCRE2_SIZE* bounds() const { return pcre2_get_ovector_pointer(data_.get()); }
 
-  // The first match from `at` on. Place by place once the lowest limit was too low somewhere.
-  int first_from(std::size_t at) {
+  std::size_t groups() const { return pcre2_get_ovector_count(data_.get()); }
+
+  // The first match from `at` on, which is not empty at `full_at`. Place by place once the lowest
+  // limit was too low somewhere.
+  int first_from(std::size_t at, std::size_t full_at = static_cast<std::size_t>(-1)) {
+    full_at_ = full_at;
     int found = windowed_ ? match_in_windows(at) : match(at, 0, contexts_[0].get());
     if (found != PCRE2_ERROR_MATCHLIMIT || over_) return found;
     for (;; at += utf8_length(text_[at])) {
@@ -145,7 +150,8 @@ class Search {
   int match(std::size_t at, std::uint32_t options, pcre2_match_context* context) {
     const auto run = [&](std::uint32_t how) {
       return pcre2_match(code_, reinterpret_cast<PCRE2_SPTR>(text_.data()), text_.size(), at,
-                         PCRE2_NO_UTF_CHECK | how, data_.get(), context);
+                         PCRE2_NO_UTF_CHECK | how | (at == full_at_ ? PCRE2_NOTEMPTY_ATSTART : 0),
+                         data_.get(), context);
     };
     const int found = run(options);
     return found == PCRE2_ERROR_JIT_STACKLIMIT
@@ -159,7 +165,7 @@ class Search {
   MatchPtr data_;
   ContextPtr windowed_;
   std::uint64_t steps_, deadline_ = 0, began_at_ = 0, asked_at_ = 0;
-  std::size_t checked_until_ = 0, slow_places_ = 0;
+  std::size_t checked_until_ = 0, slow_places_ = 0, full_at_ = 0;
   bool over_ = false;
 };
 
@@ -178,11 +184,12 @@ Regex::Regex(Regex&&) noexcept = default;
 Regex& Regex::operator=(Regex&&) noexcept = default;
 Regex::~Regex() = default;
 
-Result<Regex> Regex::compile(std::string_view pattern, std::string_view where) {
+Result<Regex> Regex::compile(std::string_view pattern, std::string_view where, RegexSyntax syntax) {
   if (pattern.size() > max_pattern_bytes)
     return fail(Errc::bad_input, cat(where, ": a regular expression of ", pattern.size(),
                                      " bytes; at most ", max_pattern_bytes, " are read"));
-  auto translated = translate_oniguruma(pattern, where);
+  const bool python = syntax == RegexSyntax::python;
+  auto translated = python ? translate_python(pattern, where) : translate_oniguruma(pattern, where);
   RETURN_IF_ERROR(translated);
   const CompilePtr options(pcre2_compile_context_create(nullptr));
   check(options != nullptr, "pcre2: no memory");
@@ -191,8 +198,8 @@ Result<Regex> Regex::compile(std::string_view pattern, std::string_view where) {
   int error = 0;
   PCRE2_SIZE offset = 0;
   // Oniguruma's ^ and $ are those of lines.
-  constexpr std::uint32_t flags =
-      PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT;
+  const std::uint32_t flags = PCRE2_UTF | PCRE2_UCP | (python ? 0 : PCRE2_MULTILINE) |
+                              PCRE2_NEVER_BACKSLASH_C | PCRE2_USE_OFFSET_LIMIT;
   CodePtr code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated->data()), translated->size(),
                              flags, &error, &offset, options.get()));
   if (!code)
@@ -259,6 +266,29 @@ void Regex::find_all(std::string_view text, std::vector<Range>& out) const {
     out.push_back(range);
     at = last_end = range.end;
   }
+}
+
+Result<std::vector<std::vector<Range>>> Regex::find_groups(std::string_view text) const {
+  const std::optional<std::string> older = with_older_characters(text);
+  if (older) text = *older;
+  Search search(code_->code.get(), code_->contexts, text);
+  const PCRE2_SIZE* bounds = search.bounds();
+  std::vector<std::vector<Range>> out;
+  constexpr std::size_t none = static_cast<std::size_t>(-1);
+  for (std::size_t at = 0, empty_at = none; at <= text.size();) {
+    const int found = search.first_from(at, empty_at);
+    if (found == PCRE2_ERROR_NOMATCH) break;
+    if (found < 0)
+      return fail(Errc::bad_input,
+                  cat("the regular expression gives up on this text: ", message_of(found)));
+    std::vector<Range>& match = out.emplace_back(search.groups());
+    for (std::size_t g = 0; g < std::min(match.size(), static_cast<std::size_t>(found)); ++g)
+      if (bounds[2 * g] != PCRE2_UNSET)
+        match[g] = {bounds[2 * g], std::max(bounds[2 * g], bounds[2 * g + 1])};
+    at = match[0].end;
+    empty_at = match[0].begin == match[0].end ? at : none;
+  }
+  return out;
 }
 
 }  // namespace troupe::engine::tokenizer

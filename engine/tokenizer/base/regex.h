@@ -1,5 +1,6 @@
-// Regular expressions of tokenizer.json, which are written for Oniguruma, run by PCRE2 (compiled to
-// machine code, with a limit on backtracking).
+// Regular expressions of tokenizer.json, which are written for Oniguruma, and of evaluation tasks,
+// which are written for Python, run by PCRE2 (compiled to machine code, with a limit on
+// backtracking).
 #pragma once
 
 #include <cstdint>
@@ -34,11 +35,14 @@ class SearchTime {
   std::uint64_t* outer_;
 };
 
+enum class RegexSyntax { oniguruma, python };
+
 class Regex {
  public:
   /// Errc::bad_input when the pattern is malformed, Errc::unsupported if PCRE2 has no
-  /// equivalent of an Oniguruma construct; `where` starts the message.
-  static Result<Regex> compile(std::string_view pattern, std::string_view where);
+  /// equivalent of a construct; `where` starts the message.
+  static Result<Regex> compile(std::string_view pattern, std::string_view where,
+                               RegexSyntax syntax = RegexSyntax::oniguruma);
   Regex(Regex&&) noexcept;
   Regex& operator=(Regex&&) noexcept;
   ~Regex();
@@ -47,6 +51,9 @@ class Regex {
   /// Oniguruma's find_iter. Safe from several threads. Throws Failure (Errc::bad_input) when a
   /// match exceeds the limit on backtracking.
   void find_all(std::string_view text, std::vector<Range>& out) const;
+  /// Every match as Python's re.finditer returns them: the ranges of the whole match and of each
+  /// group, empty for a group that took no part. Errc::bad_input as find_all(), but as a value.
+  Result<std::vector<std::vector<Range>>> find_groups(std::string_view text) const;
 
  private:
   struct Code;

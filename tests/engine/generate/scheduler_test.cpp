@@ -40,7 +40,7 @@ class Simulation {
   void add(std::int32_t prompt, std::int32_t output, std::uint64_t group, bool scored = false) {
     sequences_[++number_] = {prompt, prompt, prompt + output, group, scored};
     scheduler_.add(number_, prompt, prompt + output, group);
-    scheduler_.score_prompt(number_, scored);
+    if (scored) scheduler_.score_prompt(number_, 1);
   }
 
   /// One step: copies, writes, and a check that every row sees its own text; then a new token for

@@ -105,6 +105,47 @@ TEST(PromptScores, AlternativesContainTheTokenWithItsLogProbability) {
   }
 }
 
+/// The scores of prompts by their ids.
+std::map<std::uint64_t, PromptScores> scored_together(models::Decoder& model,
+                                                      const std::vector<Request>& requests,
+                                                      GeneratorConfig config,
+                                                      GeneratorStats& stats) {
+  std::map<std::uint64_t, PromptScores> out;
+  config.on_prompt = [&](std::uint64_t id, const PromptScores& scores) { out[id] = scores; };
+  auto generator = value_or_throw(Generator::create(model, std::move(config)));
+  value_or_throw(test::generate_all(generator, requests));
+  stats = generator.stats();
+  return out;
+}
+
+TEST(PromptScores, FromATokenOnShareWhatIsBeforeItAndKeepTheirBits) {
+  const auto device = ops::make_reference_device();
+  const auto model = test::tiny_model(*device);
+  constexpr std::int32_t context = 13;
+  std::vector<Request> requests;
+  for (std::int32_t ending = 0; ending < 4; ++ending) {
+    std::vector<std::int32_t> prompt(tokens.begin(), tokens.begin() + context);
+    for (std::int32_t n = 0; n <= ending; ++n) prompt.push_back(1 + ending);
+    requests.push_back(scoring(static_cast<std::uint64_t>(ending), prompt, 1));
+    requests.back().scored_from = context;
+  }
+  GeneratorConfig config{.page_size = 4, .pages = 40, .max_sequences = 4, .prefix_cache = true};
+  for (const std::int64_t rows : {1, 2, 1000}) {
+    config.scored_logits = rows * model->spec().vocabulary;
+    GeneratorStats stats;
+    auto found = scored_together(*model, requests, config, stats);
+    for (const Request& request : requests) {
+      const PromptScores whole = scores_of(*model, request.prompt, 1);
+      const PromptScores& part = found[request.id];
+      for (std::size_t t = 0; t < request.prompt.size(); ++t) {
+        EXPECT_EQ(part.logp[t], t < context ? 0 : whole.logp[t]) << rows << " token " << t;
+        EXPECT_EQ(part.rank[t], t < context ? 0 : whole.rank[t]) << rows << " token " << t;
+      }
+    }
+    EXPECT_EQ(stats.prefix_hits, 3 * 12) << "three full pages of the context";
+  }
+}
+
 TEST(PromptScores, OfOneTokenAreEmpty) {
   const auto device = ops::make_reference_device();
   const auto model = test::tiny_model(*device);
