@@ -84,11 +84,23 @@ void validate_sampling(Validation& v) {
 }  // namespace
 
 void validate_rollout(Validation& v) {
+/// The rollouts must have the weights of the policy when they are compared.
+void validate_parity_sample(Validation& v) {
+  if (v.config.rollout.parity_sample == 0) return;
+  const std::string key = v.named("rollout.parity_sample");
+  if (v.config.async.stale())
+    v.problem(cat(key, ": before an update the rollouts may have other weights than the policy, ",
+                  "so that the values differ; expected 0, or async.mode = off or async.eta = 0"));
+  if (v.config.rollout.source == config::SampleSource::service)
+    v.problem(cat(key, ": rollout.source is service: other programs sample; expected 0"));
+}
+
   validate_sampling(v);
   validate_replay(v);
   warn_of_other_distribution(v);
   if (v.config.rollout.sampling.temperature == 0)
     v.problem(
+  validate_parity_sample(v);
         cat(v.named("rollout.temperature"),
             ": greedy samples of a prompt are all equal, so no advantage is ever above 0; 1 is "
             "usual"));
@@ -295,6 +307,12 @@ Json reward_rules(const config::RunConfig& config) {
     if (!rule.label.empty()) entry.set("label", rule.label);
     if (!rule.options.is_null()) entry.set("options", rule.options);
     list.push_back(std::move(entry));
+void set_parity_sample(const config::RunConfig& config, algorithms::RolloutOptions& options) {
+  options.parity_sample = config.rollout.parity_sample;
+  if (options.parity_sample == 0) return;
+  if (const auto spec = spec_of(config, config.model)) options.vocabulary = spec->vocabulary;
+}
+
   }
   return list;
 }

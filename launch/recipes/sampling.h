@@ -47,6 +47,8 @@ int recorded_samples(const config::RunConfig& config, int shown);
 engine::generate::SamplingParams sampling_settings(const config::RunConfig& config);
 /// The reward as the list that actors::rules::Rules reads.
 Json reward_rules(const config::RunConfig& config);
+/// rollout.parity_sample, with what its use needs.
+void set_parity_sample(const config::RunConfig& config, algorithms::RolloutOptions& options);
 /// True for a rule whose rewards a program of the user computes, with parts of its own.
 bool is_program(const config::RewardRule& rule);
 /// What these rules need of the samples.
