@@ -8,6 +8,7 @@
 #include "algorithms/dynamic_sampling.h"
 #include "algorithms/grpo_minibatches.h"
 #include "algorithms/rollout/batches.h"
+#include "algorithms/rollout/parity_sample.h"
 #include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
@@ -82,6 +83,7 @@ Task<void> complete(Cluster& c, RolloutBatch& samples, const GrpoConfig& config)
     samples.metrics.insert(samples.metrics.end(), mismatch.begin(), mismatch.end());
   }
   if (config.dynamic.on) add_sampling_metrics(samples);
+  if (config.parity_sample > 0) co_await add_vocabulary_difference(c, samples, config);
 }
 
 // The loss of the next update: with the coefficient of the entropy controller and the version that

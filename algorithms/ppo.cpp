@@ -9,6 +9,7 @@
 
 #include "algorithms/ppo_minibatches.h"
 #include "algorithms/rollout/batches.h"
+#include "algorithms/rollout/parity_sample.h"
 #include "engine/base/text/text.h"
 
 namespace troupe::algorithms {
@@ -148,6 +149,7 @@ Task<void> complete(Cluster& c, RolloutBatch& samples, const PpoConfig& config) 
   const auto values = co_await reply.get();
   compute_advantages(samples, values, config.kl_coef, config);
   samples.metrics.insert(samples.metrics.end(), mismatch.begin(), mismatch.end());
+  if (config.parity_sample > 0) co_await add_vocabulary_difference(c, samples, config);
 }
 
 protocol::RunState run_state(const Json& data, const PpoConfig& config) {

@@ -75,6 +75,9 @@ struct RolloutOptions {
   bool external = false;
   /// Rules read the rows of the prompts, or need all samples of a prompt at a time.
   bool send_rows = false, whole_groups = false;
+  /// Fraction of the sampled tokens that vocabulary_difference() draws, and the model's vocabulary.
+  double parity_sample = 0;
+  std::int64_t vocabulary = 0;
 
   static void each_field(auto& self, auto&& field) {
     field("mask_truncated", self.mask_truncated,

@@ -381,8 +381,8 @@ void Generator::Impl::append(const SampledToken& sampled, bool computed) {
   const auto ended = ending(state, match);
   if (config.on_token) {
     const auto index = static_cast<std::int32_t>(result.ids.size()) - 1;
-    config.on_token({result.id, index, sampled.id, sampled.logp, sampled.top, sampled.mask, version,
-                     ended.has_value()});
+    config.on_token({result.id, index, sampled.id, sampled.logp, sampled.sampling_logp, sampled.top,
+                     sampled.mask, version, ended.has_value()});
     if (!sequences.contains(sequence)) return;
   }
   if (ended) {

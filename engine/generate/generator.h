@@ -103,11 +103,11 @@ struct TokenEvent {
   std::uint64_t id = 0;    ///< of the request
   std::int32_t index = 0;  ///< 0 for the first generated token
   std::int32_t token = 0;
-  float logp = 0;
-  std::span<const Alternative> top;  ///< as in Generation; valid during the callback
-  std::string_view mask;             ///< as an element of Generation::masks
-  std::uint64_t version = 0;         ///< of the weights
-  bool last = false;                 ///< the output ends with this token
+  float logp = 0, sampling_logp = 0;  ///< as in Generation
+  std::span<const Alternative> top;   ///< as in Generation; valid during the callback
+  std::string_view mask;              ///< as an element of Generation::masks
+  std::uint64_t version = 0;          ///< of the weights
+  bool last = false;                  ///< the output ends with this token
 };
 using TokenCallback = std::function<void(const TokenEvent&)>;
 

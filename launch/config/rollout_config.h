@@ -47,6 +47,7 @@ struct RolloutConfig {
   double max_reward_failures = 0;
   ReplayMask replay_sampling_mask = ReplayMask::automatic;
   std::int64_t mask_bytes = std::int64_t{1} << 30;
+  double parity_sample = 0;
 
   static void each_field(auto& self, auto&& field) {
     engine::generate::SamplingParams::each_field(self.sampling, field);
@@ -71,6 +72,11 @@ struct RolloutConfig {
           "rollout.mask_bytes");
     field("mask_bytes", self.mask_bytes, Range{1, 1e15},
           "maximum bytes of the sampling masks of one batch, by their largest possible size");
+    field(
+        "parity_sample", self.parity_sample, Range{0, 1},
+        "fraction of the sampled tokens, drawn from train.seed and the sample id, at whose places "
+        "rollouts and policy are compared over tokens of the vocabulary before the update "
+        "(metrics sampling/vocabulary_difference; grpo.md#comparison-over-the-vocabulary)");
     each_lease_field(self, field);
   }
 

@@ -256,6 +256,7 @@ Result<GrpoConfig> grpo_settings(const config::RunConfig& config) {
   const auto needed = reward_inputs(config);
   out.send_rows = needed.rows;
   out.whole_groups = needed.whole_groups;
+  set_parity_sample(config, out);
   out.logged_completions = recorded_samples(config, out.logged_completions);
   out.loss.temperature = out.sampling.temperature;
   out.loss.masked = out.sampling.report_masks;

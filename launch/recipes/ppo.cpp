@@ -218,6 +218,7 @@ Result<PpoConfig> ppo_settings(const config::RunConfig& config) {
   const auto needed = reward_inputs(config);
   out.send_rows = needed.rows;
   out.whole_groups = needed.whole_groups;
+  set_parity_sample(config, out);
   out.logged_completions = recorded_samples(config, out.logged_completions);
   out.recompute_old = config.ppo.recompute_old || samples_have_other_logp(config);
   out.value = config.critic.loss;

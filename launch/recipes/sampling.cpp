@@ -28,11 +28,10 @@ std::string allowed_bytes(const config::RunConfig& config) {
 /// Why a run cannot replay sampling masks, or "".
 std::string mask_obstacle(const config::RunConfig& config) {
   const config::RolloutConfig& r = config.rollout;
-  if (r.source == config::SampleSource::service)
-    return "rollout.source is service: other programs sample";
   if (r.sampling.changes_logits())
     return "penalties and biases change the logits that the trainer would normalize";
-  if (max_mask_bytes(config).batch > static_cast<double>(r.mask_bytes))
+  if (r.source != config::SampleSource::service &&
+      max_mask_bytes(config).batch > static_cast<double>(r.mask_bytes))
     return allowed_bytes(config);
   return "";
 }
@@ -50,6 +49,8 @@ std::string reason_without_replay(const config::RunConfig& config) {
   if (config.rollout.replay_sampling_mask == ReplayMask::off)
     return "rollout.replay_sampling_mask is off";
   if (const std::string obstacle = mask_obstacle(config); !obstacle.empty()) return obstacle;
+  if (replays_sampling_mask(config))
+    return "where programs send no sampling_masks; rollout.replay_sampling_mask = on requires them";
   return "compat keeps the loss of the whole distribution; rollout.replay_sampling_mask = on "
          "changes that";
 }
@@ -57,7 +58,9 @@ std::string reason_without_replay(const config::RunConfig& config) {
 /// The trainer knows the temperature and, with replay, the tokens that were left; what else changes
 /// the distribution of samples does not change the one that is trained.
 void warn_of_other_distribution(Validation& v) {
-  if (replays_sampling_mask(v.config)) return;
+  const bool optional = v.config.rollout.source == config::SampleSource::service &&
+                        v.config.rollout.replay_sampling_mask != ReplayMask::on;
+  if (replays_sampling_mask(v.config) && !optional) return;
   for (const config::Field& field : config::fields())
     if (field.key.starts_with("rollout.") &&
         SamplingParams::changes_distribution(
@@ -81,11 +84,23 @@ void validate_sampling(Validation& v) {
     v.problem(cat("rollout.", valid.error().what));
 }
 
+/// The rollouts must have the weights of the policy when they are compared.
+void validate_parity_sample(Validation& v) {
+  if (v.config.rollout.parity_sample == 0) return;
+  const std::string key = v.named("rollout.parity_sample");
+  if (v.config.async.stale())
+    v.problem(cat(key, ": before an update the rollouts may have other weights than the policy, ",
+                  "so that the values differ; expected 0, or async.mode = off or async.eta = 0"));
+  if (v.config.rollout.source == config::SampleSource::service)
+    v.problem(cat(key, ": rollout.source is service: other programs sample; expected 0"));
+}
+
 }  // namespace
 
 void validate_rollout(Validation& v) {
   validate_sampling(v);
   validate_replay(v);
+  validate_parity_sample(v);
   warn_of_other_distribution(v);
   if (v.config.rollout.sampling.temperature == 0)
     v.problem(
@@ -257,23 +272,45 @@ bool replays_sampling_mask(const config::RunConfig& config) {
   const bool wanted =
       r.replay_sampling_mask == ReplayMask::on ||
       (r.replay_sampling_mask == ReplayMask::automatic && config.compat == config::Compat::none);
-  return wanted && r.sampling.removes_tokens() && mask_obstacle(config).empty();
+  const bool removes = r.sampling.removes_tokens() || r.source == config::SampleSource::service;
+  return wanted && removes && mask_obstacle(config).empty();
 }
+
+namespace {
+
+double samples_of_batch(const config::RunConfig& config) {
+  const bool ppo = config.algorithm == algorithms::PpoConfig::name;
+  return static_cast<double>(config.train.batch_size) *
+         (ppo ? config.ppo.minibatches * config.ppo.group
+              : config.grpo.minibatches * config.grpo.group);
+}
+
+}  // namespace
 
 MaskBytes max_mask_bytes(const config::RunConfig& config) {
   const auto spec = spec_of(config, config.model);
   if (!spec) return {};
-  const bool ppo = config.algorithm == algorithms::PpoConfig::name;
-  const double samples = static_cast<double>(config.train.batch_size) *
-                         (ppo ? config.ppo.minibatches * config.ppo.group
-                              : config.grpo.minibatches * config.grpo.group);
   MaskBytes most{.token = config.rollout.sampling.max_mask_bytes(spec->vocabulary)};
-  most.batch = samples * config.rollout.sampling.max_new_tokens * static_cast<double>(most.token);
+  most.batch = samples_of_batch(config) * config.rollout.sampling.max_new_tokens *
+               static_cast<double>(most.token);
   return most;
+}
+
+std::int64_t max_sent_mask_bytes(const config::RunConfig& config) {
+  const bool service = config.rollout.source == config::SampleSource::service;
+  if (!service || !replays_sampling_mask(config)) return 0;
+  const double share = static_cast<double>(config.rollout.mask_bytes) / samples_of_batch(config);
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(share));
 }
 
 int recorded_samples(const config::RunConfig& config, int shown) {
   return config.rollout.record == config::Record::all ? std::numeric_limits<int>::max() : shown;
+}
+
+void set_parity_sample(const config::RunConfig& config, algorithms::RolloutOptions& options) {
+  options.parity_sample = config.rollout.parity_sample;
+  if (options.parity_sample == 0) return;
+  if (const auto spec = spec_of(config, config.model)) options.vocabulary = spec->vocabulary;
 }
 
 engine::generate::SamplingParams sampling_settings(const config::RunConfig& config) {
@@ -317,6 +354,10 @@ std::function<Result<>(const engine::data::PromptRow&)> prompt_check(
 
 std::string mask_formula(const config::RunConfig& config) {
   if (!replays_sampling_mask(config)) return "";
+  if (config.rollout.source == config::SampleSource::service)
+    return cat(
+        "p, p_old, p_ref, H: over the tokens of sampling_masks where they are sent, at most ",
+        max_sent_mask_bytes(config), " bytes a sample\n");
   const MaskBytes most = max_mask_bytes(config);
   return cat("p, p_old, p_ref, H: over the tokens left to sample from, stored in at most ",
              most.token, " bytes a token, ", to_text(std::ceil(most.batch / (1 << 20))),

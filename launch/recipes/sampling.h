@@ -41,9 +41,14 @@ struct MaskBytes {
   double batch = 0;
 };
 MaskBytes max_mask_bytes(const config::RunConfig& config);
+/// The maximum bytes of the sampling masks of one sample of another program: its share of
+/// rollout.mask_bytes, at least 1; 0 where the run takes none.
+std::int64_t max_sent_mask_bytes(const config::RunConfig& config);
 
 /// Samples of a step that the journal receives: all with rollout.record all, else `shown`.
 int recorded_samples(const config::RunConfig& config, int shown);
+/// rollout.parity_sample, with what its use needs.
+void set_parity_sample(const config::RunConfig& config, algorithms::RolloutOptions& options);
 engine::generate::SamplingParams sampling_settings(const config::RunConfig& config);
 /// The reward as the list that actors::rules::Rules reads.
 Json reward_rules(const config::RunConfig& config);

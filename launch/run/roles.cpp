@@ -294,7 +294,9 @@ serve::live::RolloutServerOptions server_options(const config::RunConfig& config
           .lease_timeout = std::chrono::seconds(config.rollout.lease_timeout),
           .max_leases = config.rollout.max_leases,
           .lease_keys = config.rollout.lease_keys,
-          .max_length = config.train.max_length};
+          .max_length = config.train.max_length,
+          .mask_bytes = recipes::max_sent_mask_bytes(config),
+          .masks_required = config.rollout.replay_sampling_mask == config::ReplayMask::on};
 }
 
 // The leader of a group answers for it.

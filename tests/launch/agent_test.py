@@ -13,7 +13,7 @@ import unittest
 import urllib.error
 
 from live_run import LiveRun, command, folder
-from served import DIGITS, PROGRAM, SOURCE, UnixConnection, answer_of
+from served import DIGITS, PROGRAM, SOURCE, UnixConnection, answer_of, mask_ids
 
 PAGE = os.path.join(SOURCE, "docs/agents.md")
 RUN = {"rollout.source": "service", "serve.listen": 0, "train.max_length": 64, "rollout.max_new_tokens": 256, "train.schedule": "constant",
@@ -272,6 +272,48 @@ class Agent(unittest.TestCase):
             self.assertEqual(live.request("/v1/experience", self.sample(module, sample_id, stolen), key=KEYS["other"])[0], 200)
         self.assertEqual(live.wait(), 0, live.lines)
         self.assertTrue(any("a sample of client \"agent\" was refused" in line for line in live.lines), live.lines)
+
+    def test_samples_of_a_truncated_distribution_bring_their_masks(self):
+        live, module = self.start(train__steps=1, rollout__record="all", rollout__top_k=3, rollout__replay_sampling_mask="on", grpo__recompute_old_logp="true")
+
+        class Masked(module.Episode):
+            def add(self, ids, mask, logprobs, versions, masks=None):
+                super().add(ids, mask, logprobs, versions)
+                self.body.setdefault("sampling_masks", []).extend(masks or [None] * len(ids))
+
+            def sample(self, **more):
+                choice = module.post("/v1/completions", prompt=self.body["token_ids"], max_tokens=8, logprobs=0, return_token_ids=True,
+                                     return_sampling_mask=True, **more)["choices"][0]
+                self.add(choice["token_ids"], 1, choice["sampling_logprobs"], choice["weight_versions"], choice["sampling_mask"])
+                return choice["text"]
+
+        module.Episode = Masked
+        groups, _ = self.lease(live, 2)
+        wanted = [(sample_id, group) for group in groups for sample_id in group["sample_ids"]]
+        good = self.sample(module, *wanted[0])
+        at = good["loss_mask"].index(1)
+        other = good["sampling_masks"][:at] + [""] + good["sampling_masks"][at + 1:]
+        cold = Masked(good["sample_id"], good["lease"], wanted[0][1]["prompt_token_ids"])
+        cold.sample(temperature=0.5)  # not that of the trainer
+        for forged, expected in [({name: value for name, value in good.items() if name != "sampling_masks"}, (400, "sampling_masks")),
+                                 (cold.body | {"reward": 1}, (409, f"logprobs[{at}]")),
+                                 (good | {"sampling_masks": other}, (409, f"logprobs[{at}]"))]:
+            status, answer = live.request("/v1/experience", forged)
+            self.assertEqual((status, answer["error"]["param"]), expected)
+        sent = {wanted[0][0]: good} | {sample_id: self.sample(module, sample_id, group) for sample_id, group in wanted[1:]}
+        for body in sent.values():
+            self.assertEqual(live.request("/v1/experience", body)[0], 200)
+        self.assertEqual(live.wait(), 0, live.lines)
+        for line in lines_of(os.path.join(self.output, "samples.jsonl")):
+            body = sent[line["sample_id"]]
+            prompt = len(line["prompt_ids"])
+            self.assertEqual(line["sampling_masks"], [mask or "" for mask in body["sampling_masks"][prompt:]])
+            for token, marked, mask in list(zip(body["token_ids"], body["loss_mask"], body["sampling_masks"]))[prompt:]:
+                if marked:
+                    self.assertIn(token, mask_ids(mask))
+        line = lines_of(os.path.join(self.output, "metrics.jsonl"))[0]
+        self.assertEqual(line["sampling/sampling_logp_difference/max"], 0)
+        self.assertGreater(line["entropy_whole_vocabulary"], line["entropy"])
 
     def test_a_socket_of_the_user_needs_no_key(self):
         path = os.path.join(self.folder.name, "socket")

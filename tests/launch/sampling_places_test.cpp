@@ -122,6 +122,40 @@ TEST(SamplingPlaces, MasksThatCannotBeReplayedAreRefusedWhereTheyAreOn) {
   }
 }
 
+TEST(SamplingPlaces, ComparisonsOverTheVocabularyNeedEqualWeights) {
+  EXPECT_TRUE(resolved({"rollout.parity_sample=0.1"}));
+  EXPECT_TRUE(resolved({"rollout.parity_sample=0.1", "async.mode=pinned", "async.eta=0"}));
+  const auto stale = resolved({"rollout.parity_sample=0.1", "async.mode=pinned", "async.eta=1"});
+  ASSERT_FALSE(stale);
+  EXPECT_THAT(stale.error().what,
+              testing::AllOf(HasSubstr("rollout.parity_sample"), HasSubstr("async.mode = off")));
+}
+
+TEST(SamplingPlaces, MasksOfOtherProgramsAreTakenUnlessTheyAreOff) {
+  const auto with = [](std::vector<std::string> sets) {
+    sets.insert(sets.end(),
+                {"rollout.source=service", "serve.listen=unix:/tmp/none", "data.path=d", "output=o",
+                 "train.steps=1", cat("model=", TROUPE_TEST_DATA, "/models/stories260k/hf")});
+    return recipes::resolve({.algorithm = "grpo", .file = "", .sets = sets, .check_files = false});
+  };
+  const auto bytes = [&](std::vector<std::string> sets) {
+    return recipes::max_sent_mask_bytes(value_or_throw(with(std::move(sets))).config);
+  };
+  EXPECT_GT(bytes({}), 0);
+  EXPECT_GT(bytes({"rollout.replay_sampling_mask=on"}), 0);
+  EXPECT_EQ(bytes({"rollout.mask_bytes=1"}), 1);
+  EXPECT_EQ(bytes({"rollout.replay_sampling_mask=off"}), 0);
+  EXPECT_EQ(bytes({"rollout.presence_penalty=1"}), 0);
+  const auto warned = [&](std::vector<std::string> sets) {
+    return value_or_throw(with(std::move(sets))).warnings;
+  };
+  const auto unless = testing::Contains(
+      testing::AllOf(HasSubstr("rollout.top_p"), HasSubstr("send no sampling_masks")));
+  EXPECT_THAT(warned({"rollout.top_p=0.9"}), unless);
+  EXPECT_THAT(warned({"rollout.top_p=0.9", "rollout.replay_sampling_mask=on"}),
+              testing::Not(unless));
+}
+
 TEST(SamplingPlaces, MasksAreReplayedWhereTokensAreRemoved) {
   const auto replays = [](std::vector<std::string> sets) {
     return recipes::replays_sampling_mask(value_or_throw(resolved(std::move(sets))).config);

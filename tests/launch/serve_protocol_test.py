@@ -133,13 +133,18 @@ class Text(unittest.TestCase):
             ids = mask_ids(mask)
             self.assertEqual(ids, sorted(int(name.removeprefix("token_id:")) for name in top))
             self.assertIn(token, ids)
+        logprobs = whole["logprobs"]
+        for top, own, kept in zip(logprobs["top_logprobs"], logprobs["token_logprobs"], whole["sampling_logprobs"]):
+            self.assertAlmostEqual(kept, own - math.log(sum(map(math.exp, top.values()))), delta=1e-4)
         events = self.server.stream("/v1/completions", **fields)
         self.assertEqual([mask for event in events for mask in event["choices"][0]["sampling_mask"]], whole["sampling_mask"])
+        self.assertEqual([value for event in events for value in event["choices"][0]["sampling_logprobs"]], whole["sampling_logprobs"])
         self.assertEqual(self.choice(**dict(fields, top_k=0))["sampling_mask"], [""] * 12)
         allowed = self.choice(**dict(fields, top_k=0, allowed_token_ids=[5, 6, 7]))
         self.assertEqual([mask_ids(mask) for mask in allowed["sampling_mask"]], [[5, 6, 7]] * 12)
         chat = self.server.chat(messages=MESSAGES, max_tokens=5, logprobs=True, top_k=2, return_sampling_mask=True)["choices"][0]
         self.assertEqual({len(mask_ids(mask)) for mask in chat["sampling_mask"]}, {2})
+        self.assertEqual(len(chat["sampling_logprobs"]), 5)
         self.assertNotIn("sampling_mask", self.choice(max_tokens=2, logprobs=1))
         self.assertEqual(self.error("/v1/completions", prompt="a", return_sampling_mask=True), "return_sampling_mask")
 

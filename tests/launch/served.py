@@ -21,8 +21,10 @@ def under_mpirun(ranks):
 
 
 def mask_ids(text):
-    """The ids of a sampling mask in the form of differences (docs/grpo.md#sampling-masks)."""
+    """The ids of a sampling mask in the form of differences or of a bit set (docs/grpo.md#sampling-masks)."""
     data, ids, at = base64.b64decode(text), [], 1
+    if data[:1] == b"b":
+        return [8 * byte + bit for byte, bits in enumerate(data[1:]) for bit in range(8) if bits >> bit & 1]
     assert data[:1] == b"d", text
     while at < len(data):
         difference, shift = 0, 0

@@ -39,7 +39,8 @@ std::string DisturbedRuns::run_of(const std::string& method, const std::string& 
   return arguments(
       ranks ? "sft" : method, output,
       cat("--set train.steps=12 --set train.save_every=2 --set train.warmup_steps=3",
-          ranks ? " --set parallel.tp=2 --set parallel.dp=2 --set parallel.zero=1" : ""));
+          ranks ? " --set parallel.tp=2 --set parallel.dp=2 --set parallel.zero=1" : "",
+          method == "grpo" ? " --set rollout.top_p=0.8 --set rollout.min_new_tokens=2" : ""));
 }
 
 std::string DisturbedRuns::recorder(const std::string& settings) const {

@@ -23,7 +23,8 @@ class DisturbedRuns : public SystemRuns {
   ~DisturbedRuns() override;
   /// Outside of the folder, whose operations are recorded.
   std::string log() const { return folder_ + ".log"; }
-  /// Twelve steps with six checkpoints; in grpo and ppo the run ends at the end of a rollout step.
+  /// Twelve steps with six checkpoints; in grpo and ppo the run ends at the end of a rollout step;
+  /// those of grpo replay sampling masks.
   std::string run_of(const std::string& method, const std::string& output) const;
   /// Environment settings of a command that is recorded or disturbed (tests/support/file_recorder).
   std::string recorder(const std::string& settings) const;

@@ -74,7 +74,8 @@ TEST_F(Free, TrainsPpoWithWeightsOfTheSamples) {
 }
 
 TEST_F(Free, AKilledRunResumes) {
-  const std::string parts = arguments("grpo", "killed", settings(2, two_lanes()));
+  const std::string parts =
+      arguments("grpo", "killed", settings(2, two_lanes() + "--set rollout.top_p=0.8"));
   for (std::size_t steps = 1; steps < 12; steps += 4) {
     Child child(command(parts), log());
     ASSERT_TRUE(child.until([&] { return steps_written("killed") >= steps; }));

@@ -1,7 +1,11 @@
 // GRPO's state besides the weights: an interrupted and resumed run writes the same bytes as an
 // uninterrupted one.
+#include <gmock/gmock.h>
+
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <iostream>
 
 #include "engine/base/files/file.h"
 #include "engine/base/sets/id_sets.h"
@@ -120,7 +124,8 @@ TEST_F(SystemRuns, SamplingMasksGiveThePolicyTheBitsOfTheRollout) {
         {"tp2", "--set parallel.tp=2 --set parallel.rollout.tp=2"},
         {"pp2_dp2", "--set parallel.pp=2 --set parallel.dp=2 --set parallel.rollout.pp=2"},
         {"lora_bf16", "--set lora.rank=4 --set train.dtype=bf16"},
-        {"lookup", "--set rollout.lookup=4"}}) {
+        {"lookup", "--set rollout.lookup=4"},
+        {"free", "--set async.mode=free --set async.eta=0"}}) {
     run(arguments("grpo", name, cat(masked, more)));
     const auto lines =
         launch::json_lines(value_or_throw(read_file(path(cat(name, "/metrics.jsonl")))));
@@ -130,6 +135,92 @@ TEST_F(SystemRuns, SamplingMasksGiveThePolicyTheBitsOfTheRollout) {
       ASSERT_NE(difference, nullptr) << name;
       EXPECT_EQ(difference->number(), 0) << name;
     }
+  }
+}
+
+struct Recorded {
+  std::vector<std::int64_t> ids;
+  std::vector<double> logprobs;
+  double difference = 0;  ///< to the trainer's
+};
+
+// One step from equal weights: the samples are the same whatever is trained. Without replay the
+// trainer's policy gives a token less than the probability with which it was sampled.
+TEST_F(SystemRuns, SamplingMasksMakeTheRatioToTheBehaviourOne) {
+  const auto recorded = [&](const std::string& name, const std::string& filter, const char* mode) {
+    const std::string output = cat(name, "-", mode);
+    run(arguments("grpo", output,
+                  cat("--set train.steps=1 --set train.save_every=0 --set rollout.record=all "
+                      "--set grpo.recompute_old_logp=true --set rollout.replay_sampling_mask=",
+                      mode, " ", filter)));
+    Recorded out;
+    for (const Json& line :
+         launch::json_lines(value_or_throw(read_file(path(cat(output, "/samples.jsonl")))))) {
+      for (const Json& id : line.find("ids")->array()) out.ids.push_back(id.integer());
+      for (const Json& logp : line.find("logprobs")->array()) out.logprobs.push_back(logp.number());
+    }
+    out.difference =
+        value_or_throw(
+            parse_json(value_or_throw(read_file(path(cat(output, "/metrics.jsonl")))), "metrics"))
+            .find("sampling/sampling_logp_difference/max")
+            ->number();
+    return out;
+  };
+  for (const auto& [name, filter] : {std::pair{"top_p", "--set rollout.top_p=0.8"},
+                                     {"top_k", "--set rollout.top_k=3"},
+                                     {"min_p", "--set rollout.min_p=0.6"}}) {
+    const Recorded behaviour = recorded(name, filter, "on"), whole = recorded(name, filter, "off");
+    ASSERT_EQ(behaviour.ids, whole.ids) << name;
+    EXPECT_EQ(behaviour.difference, 0) << name << ": the trainer's bits, so each ratio is 1";
+    EXPECT_EQ(whole.difference, 0) << name;
+    double sum = 0;
+    std::size_t outside = 0;
+    for (std::size_t t = 0; t < whole.logprobs.size(); ++t) {
+      const double ratio = std::exp(whole.logprobs[t] - behaviour.logprobs[t]);
+      sum += ratio;
+      outside += ratio < 0.9 || ratio > 1.1 ? 1 : 0;
+    }
+    const auto count = static_cast<double>(whole.logprobs.size());
+    EXPECT_LT(sum / count, 0.97) << name;
+    EXPECT_GT(static_cast<double>(outside) / count, 0.1) << name;
+    std::cout << cat(name, ": mean ratio without replay ", sum / count, ", outside of 0.9 to 1.1 ",
+                     static_cast<double>(outside) / count, "\n");
+  }
+}
+
+TEST_F(SystemRuns, RolloutsAndPolicyAgreeOverTheVocabularyWhereTheirWeightsDo) {
+  const auto differences = [&](const char* algorithm, const std::string& name,
+                               const std::string& more) {
+    run(arguments(algorithm, name,
+                  cat("--set train.steps=2 --set train.save_every=0 --set "
+                      "rollout.parity_sample=0.2 ",
+                      more)));
+    std::vector<double> out;
+    for (const Json& line :
+         launch::json_lines(value_or_throw(read_file(path(cat(name, "/metrics.jsonl")))))) {
+      const Json *mean = line.find("sampling/vocabulary_difference/mean"),
+                 *max = line.find("sampling/vocabulary_difference/max");
+      if (mean == nullptr || max == nullptr) {
+        ADD_FAILURE() << name << ": " << line.dump();
+        continue;
+      }
+      EXPECT_LE(mean->number(), max->number());
+      out.push_back(max->number());
+    }
+    EXPECT_EQ(out.size(), 2u) << name;
+    return out;
+  };
+  for (const auto& [name, more] :
+       {std::pair{"temperature", "--set rollout.temperature=0.7"},
+        {"masks", "--set rollout.top_p=0.8 --set rollout.top_k=20"},
+        {"tp2", "--set parallel.tp=2 --set parallel.rollout.tp=2"},
+        {"pp2_dp2", "--set parallel.pp=2 --set parallel.dp=2 --set parallel.rollout.pp=2"}})
+    EXPECT_THAT(differences("grpo", name, more), testing::Each(0)) << name;
+  EXPECT_THAT(differences("ppo", "ppo", ""), testing::Each(0));
+  for (const double difference :
+       differences("grpo", "int8", "--set rollout.weights=int8 --set rollout.top_p=0.8")) {
+    EXPECT_GT(difference, 1e-6);
+    EXPECT_LT(difference, 0.5);
   }
 }
 

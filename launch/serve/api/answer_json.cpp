@@ -152,6 +152,16 @@ void AnswerJson::append_ids(std::string& text, const ChoicePart& part,
   if (part.first && !chat()) text += ",\"prompt_token_ids\":" + prompt.ids;
 }
 
+void AnswerJson::append_masks(std::string& text, const ChoicePart& part) {
+  text += ",\"sampling_mask\":[";
+  for (std::size_t i = 0; i < part.masks.size(); ++i)
+    text += cat(i > 0 ? ",\"" : "\"", encode_base64(part.masks[i]), '"');
+  text += "],\"sampling_logprobs\":[";
+  for (std::size_t i = 0; i < part.sampling_logp.size(); ++i)
+    text += (i > 0 ? "," : "") + Json(static_cast<double>(part.sampling_logp[i])).dump();
+  text += ']';
+}
+
 void AnswerJson::append_choice(std::string& text, const ChoicePart& part, const PromptPart& prompt,
                                bool delta) const {
   Json first = Json::Object{{"index", std::int64_t{part.index}}};
@@ -173,12 +183,7 @@ void AnswerJson::append_choice(std::string& text, const ChoicePart& part, const 
     if (part.versions.empty()) text += ']';
     text.back() = ']';
   }
-  if (request_.mask_bytes > 0) {
-    text += ",\"sampling_mask\":[";
-    for (std::size_t i = 0; i < part.masks.size(); ++i)
-      text += cat(i > 0 ? ",\"" : "\"", encode_base64(part.masks[i]), '"');
-    text += ']';
-  }
+  if (request_.mask_bytes > 0) append_masks(text, part);
   if (!chat() && !delta) text += ",\"prompt_logprobs\":" + prompt.scores;
   text += '}';
 }

@@ -36,9 +36,10 @@ struct ChoicePart {
   TextPlace place;                    ///< of the first of the tokens, where there is no `echo`
   std::vector<std::int32_t> ids;      ///< generated tokens
   std::vector<std::uint64_t> versions;
-  IdSets masks;        ///< return_sampling_mask
-  std::string finish;  ///< finish_reason; "" while more follows
-  Json stop_reason;    ///< the stop string or stop token that ended it, or null
+  IdSets masks;                      ///< return_sampling_mask
+  std::vector<float> sampling_logp;  ///< return_sampling_mask: over the tokens of `masks`
+  std::string finish;                ///< finish_reason; "" while more follows
+  Json stop_reason;                  ///< the stop string or stop token that ended it, or null
 };
 
 struct Usage {
@@ -83,6 +84,7 @@ class AnswerJson {
   Json message(const ChoicePart& part) const;
   Json delta(const ChoicePart& part) const;
   void append_ids(std::string& text, const ChoicePart& part, const PromptPart& prompt) const;
+  static void append_masks(std::string& text, const ChoicePart& part);
   Json tool_calls(const ChoicePart& part, bool delta) const;
 
   const GenerationRequest& request_;

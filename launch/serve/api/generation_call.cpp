@@ -234,12 +234,16 @@ void GenerationCall::on_token(Choice& choice, const TokenEvent& event) {
   if (backend_.sampled != nullptr) {
     choice.chain = backend_.sampled->next(choice.chain, event.token);
     backend_.sampled->add(choice.chain, event.logp, event.version);
+    // Samples are trained on at temperature 1.
+    if (!event.mask.empty() && request_.params.temperature == 1)
+      backend_.sampled->add(choice.chain, event.sampling_logp, event.version, event.mask);
   }
   hold(result_bytes(event.top.size()) + event.mask.size());
   if (!in_pieces() || failed_) return;
   HeldToken token{{event.token, event.logp, alternatives_of(event.token, event.logp, event.top)},
                   event.version,
-                  std::string(event.mask)};
+                  std::string(event.mask),
+                  event.sampling_logp};
   if (event.last)
     choice.last = std::move(token);  // on_end() follows
   else if (waits_for_scores(choice))
@@ -368,6 +372,7 @@ ChoicePart GenerationCall::whole_part(const Choice& choice, int index) {
   part.ids = result.ids;
   part.versions = result.versions;
   part.masks = result.masks;
+  part.sampling_logp = result.sampling_logp;
   part.stop_reason = stop_reason(result);
   return part;
 }
@@ -407,6 +412,7 @@ void GenerationCall::read_token(Choice& choice, HeldToken token, ChoicePart& par
   part.ids = {token.token.id};
   part.versions = {token.version};
   part.masks.push_back(token.mask);
+  part.sampling_logp = {token.sampling_logp};
   if (request_.logprobs) part.tokens.push_back(std::move(token.token));
 }
 

@@ -63,6 +63,7 @@ class GenerationCall : public std::enable_shared_from_this<GenerationCall> {
     ReportedToken token;
     std::uint64_t version = 0;
     std::string mask = {};
+    float sampling_logp = 0;
   };
   struct Choice {
     std::size_t prompt = 0;

@@ -17,22 +17,25 @@ SampledTokens::Chain SampledTokens::after(std::span<const std::int32_t> tokens) 
   return chain;
 }
 
-std::uint64_t SampledTokens::value_of(Chain chain, float logp, std::uint64_t version) const {
+std::uint64_t SampledTokens::value_of(Chain chain, float logp, std::uint64_t version,
+                                      std::string_view mask) const {
   const float value = logp == 0 ? 0.0f : logp;  // -0 is 0
-  const std::array<std::uint64_t, 3> all{chain, std::bit_cast<std::uint32_t>(value), version};
+  const std::uint64_t kept = mask.empty() ? 0 : hash_(std::as_bytes(std::span(mask)));
+  const std::array<std::uint64_t, 4> all{chain, std::bit_cast<std::uint32_t>(value), version, kept};
   const std::uint64_t hashed = hash_(std::as_bytes(std::span(all)));
   return hashed == 0 ? 1 : hashed;
 }
 
-void SampledTokens::add(Chain chain, float logp, std::uint64_t version) {
-  const std::uint64_t value = value_of(chain, logp, version);
+void SampledTokens::add(Chain chain, float logp, std::uint64_t version, std::string_view mask) {
+  const std::uint64_t value = value_of(chain, logp, version, mask);
   const std::lock_guard lock(mutex_);
   if (newer_.count >= half_) older_ = std::exchange(newer_, {});
   newer_.add(value);
 }
 
-bool SampledTokens::contains(Chain chain, float logp, std::uint64_t version) const {
-  const std::uint64_t value = value_of(chain, logp, version);
+bool SampledTokens::contains(Chain chain, float logp, std::uint64_t version,
+                             std::string_view mask) const {
+  const std::uint64_t value = value_of(chain, logp, version, mask);
   const std::lock_guard lock(mutex_);
   return newer_.contains(value) || older_.contains(value);
 }

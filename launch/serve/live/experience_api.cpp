@@ -89,7 +89,8 @@ Json ExperienceApi::lease(const std::string& client, const Json& body) {
 Json ExperienceApi::accept(const std::string& client, const Json& body) {
   try {
     const SentSample sent =
-        read_sent_sample(body, limits_.vocabulary, limits_.length, version_.load());
+        read_sent_sample(body, {limits_.vocabulary, limits_.length, version_.load(),
+                                limits_.mask_bytes, limits_.masks_required});
     const Claim claim{.sample_id = sent.sample_id, .lease = sent.lease, .client = client};
     require(exchange_.check(claim), sent, 0);  // before anything of the sample is compared
     const auto offer = exchange_.find(sent.sample_id);
@@ -136,14 +137,16 @@ void ExperienceApi::require_sampled_here(const SentSample& sent) {
   api::SampledTokens::Chain chain = 0;
   for (std::size_t token = 0; token < sent.tokens.size(); ++token) {
     chain = sampled_.next(chain, sent.tokens[token]);
-    if (sent.mask[token] == 0 || sampled_.contains(chain, sent.logp[token], sent.versions[token]))
+    const std::string_view mask = sent.masks.empty() ? std::string_view() : sent.masks[token];
+    if (sent.mask[token] == 0 ||
+        sampled_.contains(chain, sent.logp[token], sent.versions[token], mask))
       continue;
     count(Reason::logprobs);
     const std::string where = cat("logprobs[", token, "]");
     conflict(cat(where, ": this server has not sampled token ", sent.tokens[token],
                  " after the tokens before it with log-probability ", to_text(sent.logp[token]),
-                 " and version ", sent.versions[token],
-                 "; send what /v1/completions has answered, unchanged"),
+                 sent.masks.empty() ? "" : ", this sampling mask", " and version ",
+                 sent.versions[token], "; send what /v1/completions has answered, unchanged"),
              where.c_str(), "not_sampled_here");
   }
 }

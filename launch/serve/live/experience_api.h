@@ -28,6 +28,8 @@ class ExperienceApi {
     std::int64_t length = 0;  ///< tokens of prompt and sample
     /// Names of the API keys that may lease and send samples; empty: every client of the server.
     std::vector<std::string> keys = {};
+    std::int64_t mask_bytes = 0;  ///< of the sampling masks of a sample; 0: none are taken
+    bool masks_required = false;
   };
   /// `exchange`, `sampled` and `version`, that of the weights in use, must outlive this.
   ExperienceApi(SampleExchange& exchange, const api::SampledTokens& sampled,

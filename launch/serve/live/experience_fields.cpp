@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "actors/roles/rules/json_lines.h"
+#include "engine/base/text/base64.h"
 #include "engine/base/text/text.h"
 #include "engine/data/experience_checks.h"
 #include "launch/serve/api/failure.h"
@@ -85,6 +86,54 @@ bool read_truncated(api::RequestFields& fields) {
   return reason == "length";
 }
 
+/// The bytes of a sampling mask, checked; `text`: in base64.
+std::string read_mask(const std::string& text, const std::string& where, std::int32_t token,
+                      const SampleLimits& limits) {
+  const auto longest = static_cast<std::size_t>(max_id_set_bytes(limits.vocabulary));
+  if (text.size() > (longest + 2) / 3 * 4)
+    refuse(where, cat(where, ": expected at most ", longest, " bytes in base64, found ",
+                      text.size(), " characters"));
+  auto bytes = decode_base64(text);
+  if (!bytes) refuse(where, cat(where, ": expected base64, found ", quote(text, 40)));
+  if (bytes->empty()) return {};
+  const auto kept = decode_id_set(*bytes, limits.vocabulary);
+  if (!kept) refuse(where, cat(where, ": ", kept.error().what));
+  if (!std::ranges::binary_search(*kept, token))
+    refuse(where, cat(where, ": expected a set that has token ", token, ", found one of ",
+                      kept->size(), " others"));
+  return std::move(*bytes);
+}
+
+/// The field `sampling_masks`, where it is sent.
+void read_masks(api::RequestFields& fields, const SampleLimits& limits, SentSample& sent) {
+  const std::string name = "sampling_masks";
+  if (fields.find(name) == nullptr) {
+    if (limits.masks_required)
+      refuse(name, cat(name, " is missing: rollout.replay_sampling_mask is on"));
+    return;
+  }
+  if (limits.mask_bytes == 0)
+    refuse(name, cat(name, ": this run takes none (rollout.replay_sampling_mask)"));
+  std::int64_t bytes = 0;
+  const auto read = [&](const Json& value, const std::string& where, std::size_t token) {
+    if (token >= sent.mask.size() || sent.mask[token] == 0) return std::string();
+    if (!value.is_string())
+      refuse(where, cat(where, ": expected base64, because loss_mask is 1, found ",
+                        quote(value.dump(), 40)));
+    std::string mask = read_mask(value.string(), where, sent.tokens[token], limits);
+    bytes += std::ssize(mask);
+    if (bytes > limits.mask_bytes)
+      refuse(name, cat(name, ": expected at most ", limits.mask_bytes,
+                       " bytes, the share of a sample in rollout.mask_bytes, found more"));
+    return mask;
+  };
+  const auto masks = read_column<std::string>(fields, name, read);
+  if (masks.size() != sent.tokens.size())
+    refuse(name, cat(name, ": expected ", sent.tokens.size(), " values, one for each of token_ids",
+                     ", found ", masks.size()));
+  for (const std::string& mask : masks) sent.masks.push_back(mask);
+}
+
 void refuse_unknown(const api::RequestFields& fields) {
   const auto unknown = fields.unknown();
   if (!unknown.empty()) refuse(unknown.front(), cat("unknown field ", quote(unknown.front(), 40)));
@@ -92,8 +141,7 @@ void refuse_unknown(const api::RequestFields& fields) {
 
 }  // namespace
 
-SentSample read_sent_sample(const Json& body, std::int64_t vocabulary, std::int64_t longest,
-                            std::uint64_t newest) {
+SentSample read_sent_sample(const Json& body, const SampleLimits& limits) {
   api::RequestFields fields(body);
   SentSample sent;
   const auto id = fields.integer("sample_id", 0, std::numeric_limits<std::int64_t>::max());
@@ -102,7 +150,7 @@ SentSample read_sent_sample(const Json& body, std::int64_t vocabulary, std::int6
   const auto lease = fields.text("lease");
   if (!lease) refuse("lease", "lease is missing: /v1/lease answers one for each sample id");
   sent.lease = *lease;
-  auto tokens = fields.ids("token_ids", vocabulary);
+  auto tokens = fields.ids("token_ids", limits.vocabulary);
   if (!tokens) refuse("token_ids", "token_ids is missing");
   sent.tokens = *tokens;
   const SentColumns columns = read_columns(fields, std::move(*tokens));
@@ -113,9 +161,10 @@ SentSample read_sent_sample(const Json& body, std::int64_t vocabulary, std::int6
   sent.reward = *reward;
   const auto bad = engine::data::find_bad_value(
       {columns.tokens, columns.mask, columns.logp, columns.versions, reward},
-      {vocabulary, longest, static_cast<std::int64_t>(newest)});
+      {limits.vocabulary, limits.longest, static_cast<std::int64_t>(limits.newest)});
   if (bad) refuse(bad->field, bad->what);
   take(columns, sent);
+  read_masks(fields, limits, sent);
   sent.truncated = read_truncated(fields);
   refuse_unknown(fields);
   return sent;
@@ -137,6 +186,7 @@ Completion completion_of(const SentSample& sent, const std::vector<std::int32_t>
   out.ids.assign(sent.tokens.begin() + begin, sent.tokens.end());
   out.logp.assign(sent.logp.begin() + begin, sent.logp.end());
   out.sampled.assign(sent.mask.begin() + begin, sent.mask.end());
+  if (!sent.masks.all_whole()) out.masks.append(sent.masks, prompt.size(), sent.masks.size());
   for (auto token = begin; token < std::ssize(sent.tokens); ++token) {
     // What was written before the first sampled token has no version before it.
     const auto version = sent.versions[static_cast<std::size_t>(std::max(token, first))];

@@ -59,7 +59,9 @@ struct RolloutServer::Impl {
         experience(exchange, sampled, version,
                    {.vocabulary = models->first()->model->vocabulary(),
                     .length = longest_sample(options, *models->first()->model),
-                    .keys = options.lease_keys}) {
+                    .keys = options.lease_keys,
+                    .mask_bytes = options.mask_bytes,
+                    .masks_required = options.masks_required}) {
     if (makes_samples) endpoints.record(sampled, [this] { return experience.metrics(); });
   }
 

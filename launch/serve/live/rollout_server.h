@@ -22,6 +22,8 @@ struct RolloutServerOptions {
   std::int64_t max_leases = 0;          ///< of a client at a time; 0: no limit
   std::vector<std::string> lease_keys;  ///< names of keys that may lease samples; none: all
   std::int64_t max_length = 0;          ///< tokens of the longest sample; 0: those of the model
+  std::int64_t mask_bytes = 0;          ///< of the sampling masks of a sample; 0: none are taken
+  bool masks_required = false;
 };
 
 /// Requests have an engine of their own: a decoder that reads the rollout's weights where they lie,

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/base/sets/id_sets.h"
+#include "engine/base/text/base64.h"
 #include "engine/base/text/text.h"
 #include "launch/serve/http/router.h"
 #include "tests/launch/serve/posted_request.h"
@@ -81,7 +83,8 @@ class ExperienceService : public testing::Test {
       {.group = 2, .lease_time = std::chrono::seconds(600), .clients = 2}};
   serve::api::SampledTokens sampled;
   std::atomic<std::uint64_t> newest = version;
-  serve::live::ExperienceApi api{exchange, sampled, newest, {.vocabulary = 10, .length = 8}};
+  serve::live::ExperienceApi api{
+      exchange, sampled, newest, {.vocabulary = 10, .length = 8, .mask_bytes = 64}};
 };
 
 TEST_F(ExperienceService, ASampleIsOfTheClientThatLeasedIt) {
@@ -144,6 +147,29 @@ TEST_F(ExperienceService, LogProbabilitiesAreThoseThatTheServerGaveOut) {
   EXPECT_EQ(with("weight_versions", 3, 2).param(), "logprobs[3]");  // another version
   EXPECT_EQ(with("token_ids", 2, 8).param(), "logprobs[2]");        // another token
   EXPECT_EQ(with("loss_mask", 2, 0).status, 200);  // a token of others, and what follows is known
+}
+
+TEST_F(ExperienceService, SamplingMasksAreThoseThatTheServerGaveOut) {
+  const auto set = [](std::vector<std::int32_t> ids) { return encode_id_set(ids, 10); };
+  const auto leases = lease("alice");
+  Json body = sample(0, leases.at(0));
+  auto chain = sampled.after(std::vector<std::int32_t>{0, 5});
+  sampled.add(sampled.next(chain, 7), -0.125f, version, set({2, 7}));
+  for (auto& [key, list] : body.object())
+    if (key == "logprobs") list.array()[2] = -0.125;
+  const auto with = [&](const Json& mask) {
+    body.set("sampling_masks", Json::Array{Json(), Json(), mask, Json("")});
+    return send("alice", body);
+  };
+  const auto of = [&](std::vector<std::int32_t> ids) { return Json(encode_base64(set(ids))); };
+  for (const Json& other : {of({3, 7}), of({7}), Json("")}) {
+    const Answer answer = with(other);
+    EXPECT_EQ(answer.status, 409) << other.dump();
+    EXPECT_EQ(answer.code(), "not_sampled_here");
+    EXPECT_EQ(answer.param(), "logprobs[2]");
+  }
+  EXPECT_EQ(with(of({3, 4})).param(), "sampling_masks[2]");
+  EXPECT_EQ(with(of({2, 7})).status, 200);
 }
 
 TEST_F(ExperienceService, RewardsHaveTheBoundOfCommands) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/base/text/base64.h"
+#include "engine/base/text/text.h"
 #include "launch/serve/api/failure.h"
 
 namespace troupe::launch::serve::live {
@@ -28,8 +30,9 @@ Json body(const std::string& from = "", const std::string& to = "") {
   return value_or_throw(parse_json(text, "test"));
 }
 
-serve::live::SentSample read(const Json& json) {
-  return serve::live::read_sent_sample(json, 10, 8, 3);
+serve::live::SentSample read(const Json& json,
+                             const serve::live::SampleLimits& limits = {10, 8, 3}) {
+  return serve::live::read_sent_sample(json, limits);
 }
 
 /// The error, as its client receives it; "" where there is none.
@@ -87,6 +90,58 @@ TEST(Experience, RefusalsNameTheField) {
   EXPECT_TRUE(names(refusal("", "", {3, 5}), "token_ids"));
   EXPECT_TRUE(names(refusal("", "", {3, 4, 5}), "loss_mask"));
   EXPECT_EQ(refusal("", ""), "");
+}
+
+constexpr serve::live::SampleLimits with_masks{
+    .vocabulary = 10, .longest = 8, .newest = 3, .mask_bytes = 64, .masks_required = true};
+
+std::string quoted(const std::vector<std::int32_t>& ids, std::int64_t vocabulary = 10) {
+  return cat('"', encode_base64(encode_id_set(ids, vocabulary)), '"');
+}
+
+/// The sample with sampling masks: `third` for token 5, {0, 7} for token 7.
+Json masked(const std::string& third, const std::string& more = "") {
+  return body("\"reward\"", cat("\"sampling_masks\": [null, null, ", third, ", \"\", null, 1, ",
+                                quoted({0, 7}), ", \"\"", more, "], \"reward\""));
+}
+
+TEST(Experience, SamplingMasksAreThoseOfTheSampledTokens) {
+  const auto sample = serve::live::completion_of(read(masked(quoted({5, 8})), with_masks), {3, 4});
+  ASSERT_EQ(sample.masks.size(), 6u);
+  EXPECT_EQ(sample.masks[0], encode_id_set(std::vector<std::int32_t>{5, 8}, 10));
+  EXPECT_EQ(sample.masks[4], encode_id_set(std::vector<std::int32_t>{0, 7}, 10));
+  for (const std::size_t whole : {1, 2, 3, 5}) EXPECT_EQ(sample.masks[whole], "") << whole;
+  EXPECT_TRUE(serve::live::completion_of(read(body()), {3, 4}).masks.empty());
+}
+
+TEST(Experience, SamplingMasksThatCannotBeAreRefused) {
+  const auto refused = [](const Json& sent, const serve::live::SampleLimits& limits) {
+    try {
+      read(sent, limits);
+      return std::string();
+    } catch (const serve::api::ApiFailure& failure) {
+      const std::string answer = failure.response().body, name = "\"param\":\"";
+      const auto at = answer.find(name) + name.size();
+      return answer.substr(at, answer.find('"', at) - at);
+    }
+  };
+  const std::string good = quoted({5, 8}), place = "sampling_masks[2]";
+  EXPECT_EQ(refused(masked(good), with_masks), "");
+  EXPECT_EQ(refused(masked("null"), with_masks), place);
+  EXPECT_EQ(refused(masked("[5, 8]"), with_masks), place);
+  EXPECT_EQ(refused(masked("\"*\""), with_masks), place) << "no base64";
+  EXPECT_EQ(refused(masked("\"AAAA\""), with_masks), place) << "no set";
+  EXPECT_EQ(refused(masked(quoted({6, 8})), with_masks), place) << "without the sampled token";
+  EXPECT_EQ(refused(masked(quoted({5, 10}, 11)), with_masks), place) << "beyond the vocabulary";
+  EXPECT_EQ(refused(masked("\"" + std::string(400, 'A') + "\""), with_masks), place);
+  EXPECT_EQ(refused(masked(good, ", null"), with_masks), "sampling_masks") << "of nine tokens";
+  EXPECT_EQ(refused(body(), with_masks), "sampling_masks") << "they are required";
+  auto limits = with_masks;
+  limits.mask_bytes = 5;  // two sets of three
+  EXPECT_EQ(refused(masked(good), limits), "sampling_masks");
+  limits.mask_bytes = 0;
+  limits.masks_required = false;
+  EXPECT_EQ(refused(masked(good), limits), "sampling_masks") << "the run takes none";
 }
 
 TEST(Experience, ATruncatedSampleIsMarked) {

@@ -31,7 +31,8 @@ constexpr FieldRow output_fields[] = {
     {"return_weight_versions", vllm, Effect::acts, "adds `weight_versions`, a version per token"},
     {"return_sampling_mask", troupe, Effect::acts,
      "with logprobs: adds `sampling_mask`, the tokens that each token was sampled from, in base64 "
-     "(grpo.md#sampling-masks)"},
+     "(grpo.md#sampling-masks), and `sampling_logprobs`, over these tokens at the request's "
+     "temperature"},
     {"user", openai | vllm | sglang, Effect::without_effect, "nothing is stored"},
 };
 
