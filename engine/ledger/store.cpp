@@ -1,6 +1,7 @@
 #include "engine/ledger/store.h"
 
 #include "engine/base/json/fields.h"
+#include "engine/base/text/parse.h"
 #include "engine/base/text/text.h"
 
 namespace troupe::engine::ledger {
@@ -60,7 +61,10 @@ Result<std::string> value_of(Database& database, std::string_view sql) {
 Result<std::int64_t> number_of(Database& database, std::string_view sql) {
   const auto text = value_of(database, sql);
   RETURN_IF_ERROR(text);
-  return text->empty() ? 0 : std::stoll(*text);
+  if (text->empty()) return 0;
+  const auto number = parse_number<std::int64_t>(*text);
+  if (!number) return fail(Errc::corrupt, cat(sql, ": expected an integer, found ", quote(*text)));
+  return *number;
 }
 
 Result<> prepare_database(Database& database, const std::string& path) {

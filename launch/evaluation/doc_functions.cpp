@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <map>
 
+#include "engine/base/text/parse.h"
 #include "engine/base/text/text.h"
 #include "engine/jinja/case.h"
 #include "launch/evaluation/python_text.h"
@@ -95,9 +96,11 @@ Result<Json> hellaswag(Json row) {
     choices.emplace_back(hellaswag_text(ending.string()));
   }
   const std::string gold = label->is_string() ? label->string() : label->dump();
-  if (!is_number(gold)) return fail(Errc::bad_input, "label: expected the number of an ending");
+  const auto number = parse_number<std::int64_t>(gold);
+  if (!number || *number < 0)
+    return fail(Errc::bad_input, "label: expected the number of an ending");
   row.set("query", hellaswag_text(context)).set("choices", std::move(choices));
-  row.set("gold", static_cast<std::int64_t>(std::stoll(gold)));
+  row.set("gold", *number);
   return row;
 }
 

@@ -1,5 +1,6 @@
 #include "launch/evaluation/row_field.h"
 
+#include "engine/base/text/parse.h"
 #include "engine/base/text/text.h"
 #include "launch/evaluation/python_literal.h"
 #include "launch/evaluation/python_text.h"
@@ -46,8 +47,8 @@ Result<Json> RowField::target(const Json& row, bool choices) const {
   RETURN_IF_ERROR(out);
   if (!template_) return out;
   const std::string& text = out->string();
-  if (choices && is_number(text) && text.size() < 18)
-    return Json(static_cast<std::int64_t>(std::stoll(text)));
+  if (choices && is_number(text))
+    if (const auto number = parse_number<std::int64_t>(text)) return Json(*number);
   if (text.size() >= 2 && text.front() == '[' && text.back() == ']')
     if (auto list = parse_python_literal(text)) return *list;
   return out;
