@@ -202,7 +202,8 @@ run_evaluation() {
   rm -rf "$rows"
   python3 -B tests/evaluation/made_rows.py "$rows"
   cp -r tests/data/evaluation/rows/bbh/cot-prompts "$rows/bbh"
-  local tasks=(mmlu_virology@5 boolq hellaswag gsm8k bbh_cot_fewshot_boolean_expressions humaneval wikitext)
+  local tasks=(mmlu_virology@5 boolq hellaswag gsm8k bbh_cot_fewshot_boolean_expressions humaneval wikitext
+    agieval_aqua_rat agieval_math arc_easy@2 ceval-valid_law@2 cmmlu_anatomy mmlu_virology_generative boolq-seq2seq mmlu_virology_continuation@3 humaneval_instruct gsm8k_cot)
   python3 -B tests/evaluation/agreement.py build/release/troupe "$venv/bin/python" "$model" "$rows" 8192 "${tasks[@]}" >&2
   python3 -B tests/evaluation/agreement.py build/release/troupe "$venv/bin/python" "$model" "$rows" 512 mmlu_virology@5 boolq hellaswag gsm8k wikitext >&2
   python3 -B tests/launch/evaluation_test.py build/release/troupe . all >&2

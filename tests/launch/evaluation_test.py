@@ -31,11 +31,13 @@ def run(*words, **settings):
 
 
 def results_in(folder):
-    """results_*.json and the samples of each task."""
+    """results_*.json without its date, and the samples of each task."""
     (file,) = folder.glob("results_*.json")
     samples = {f.name.split("_2")[0].removeprefix("samples_"): [json.loads(line) for line in f.read_text(encoding="utf-8").splitlines()]
                for f in folder.glob("samples_*.jsonl")}
-    return json.loads(file.read_text(encoding="utf-8")), samples
+    results = json.loads(file.read_text(encoding="utf-8"))
+    del results["date"]
+    return results, samples
 
 
 class Evaluation(unittest.TestCase):

@@ -299,7 +299,8 @@ int eval_suite(const SuiteOptions& options, const model::ModelOptions& model) {
     results.push_back(evaluation::score_task(task.run, check));
   }
   if (results.empty()) throw Failure({Errc::usage, "no item is evaluated; see --samples"});
-  const Json out = evaluation::results_json(selection, results, config_of(options, model));
+  Json out = evaluation::results_json(selection, results, config_of(options, model));
+  out.set("model_name", model.model).set("date", static_cast<std::int64_t>(std::time(nullptr)));
   write_results(options, out, results);
   std::cout << (options.json ? out.dump(2) + "\n" : evaluation::results_table(selection, results));
   return 0;
