@@ -35,6 +35,14 @@ def metrics_of(run):
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
+def warm_start(troupe, folder):
+    """The checkpoint of the warm-up below the folder, which is made if it is not there."""
+    warm = folder / "warm"
+    if not metrics_of(warm):
+        train(troupe, warm, "sft.yaml", "train.seed=0")
+    return max(warm.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+
+
 def learn(args, warm, mode, eta, seed):
     """(mean reward of the last 20 steps, greatest staleness, seconds)"""
     run = args.folder / f"{mode}-eta{eta}-seed{seed}"
@@ -62,10 +70,7 @@ def main():
     args.troupe = str(pathlib.Path(args.troupe).resolve())
     args.folder = args.folder.resolve()
     args.folder.mkdir(parents=True, exist_ok=True)
-    warm = args.folder / "warm"
-    if not metrics_of(warm):
-        train(args.troupe, warm, "sft.yaml", "train.seed=0")
-    start = max(warm.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]))
+    start = warm_start(args.troupe, args.folder)
     bad = False
     print("| mode | eta | reward of the last 20 steps | staleness/max | seconds |\n|---|---|---|---|---|")
     for mode in args.modes.split(","):

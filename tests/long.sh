@@ -15,7 +15,8 @@
 #   async     100,000 seeds of the simulator; a commit within a Generate of 30 s; pinned runs with eta 0, 1 and 4 over 1, 2 and 7 rollouts, in one process and in clusters, with 10 seeds of delays, 20 kills and extensions: one SHA-256 of the weights per eta
 #   connections  the step rate of a launch with 1,500 connections held to what it listens on, with and without network namespaces
 #   pretrain  300 steps of a 15M model on TinyStories beside plain PyTorch: equal validation losses within 1 %
-#   learning  the digit task with async.mode pinned and free, eta 0, 1 and 4, five seeds each: reward and staleness
+#   learning  the digit task with async.mode pinned and free, eta 0, 1 and 4, five seeds each: reward and staleness; with rollout.top_p 0.8,
+#             with and without replay of sampling masks, beside untruncated samples: reward, steps, KL, clipped share
 #   context   SFT and DPO over 16,384 and 32,768 tokens with parallel.cp 4 beside one rank: losses, memory, MFU
 #   explain   the times and the peak memory that troupe explain predicts beside runs: the demo's run files, and methods over small models
 #   import [DIR]  the shell scripts below DIR (such as a copy of verl's repository; by default those of tests/data): the words that `troupe import` reads are those that bash passes; methods, exit codes and lost settings of all files
@@ -137,7 +138,8 @@ run_pretrain() {
 run_learning() {
   local folder
   folder=$(mktemp -d)
-  python3 -B benchmarks/async_learning.py build/release/troupe "$folder" >&2
+  python3 -B benchmarks/async_learning.py build/release/troupe "$folder/async" >&2
+  python3 -B benchmarks/mask_learning.py build/release/troupe "$folder/masks" >&2
   rm -rf "$folder"
 }
 run_context() {

@@ -15,7 +15,10 @@ constexpr std::string_view known =
     "and --peer";
 
 std::int64_t maximum_of(std::string_view flag) {
-  return flag == "--sequence" ? 65536 : flag == "--batch" ? 4096 : 1024;
+  return flag == "--vocabulary" || flag == "--kept" ? 1 << 20
+         : flag == "--sequence"                     ? 65536
+         : flag == "--batch"                        ? 4096
+                                                    : 1024;
 }
 
 Result<std::int64_t> read_count(std::string_view flag, std::string_view text,
@@ -47,14 +50,17 @@ Result<> set(Options& out, std::string_view flag, std::string_view text) {
     if (flag == "--batch") out.batch = *count;
     if (flag == "--sequence") out.sequence = *count;
     if (flag == "--head-size") out.head_size = *count;
+    if (flag == "--vocabulary") out.vocabulary = *count;
+    if (flag == "--kept") out.kept = *count;
   }
   return {};
 }
 
 bool takes_value(std::string_view flag, const Takes& takes) {
-  return (flag == "--head-size" && takes.head_size) || flag == "--shape" || flag == "--dtype" ||
-         flag == "--threads" || flag == "--rounds" || flag == "--batch" || flag == "--sequence" ||
-         flag == "--isa";
+  return (flag == "--head-size" && takes.head_size) ||
+         ((flag == "--vocabulary" || flag == "--kept") && takes.masks) || flag == "--shape" ||
+         flag == "--dtype" || flag == "--threads" || flag == "--rounds" || flag == "--batch" ||
+         flag == "--sequence" || flag == "--isa";
 }
 
 // Heads of this size in the same width, with as many query heads for each key/value head.
@@ -70,6 +76,10 @@ Result<> set_head_size(ModelShape& shape, std::int64_t size) {
 
 Result<> resolve_defaults(Options& out, const Takes& takes) {
   if (out.sequence > 0) out.shape.sequence = out.sequence;
+  if (out.vocabulary > 0) out.shape.vocabulary = out.vocabulary;
+  if (out.kept > out.shape.vocabulary)
+    return fail(Errc::usage, cat("--kept: expected at most the vocabulary of ",
+                                 out.shape.vocabulary, " tokens, found ", out.kept));
   if (out.head_size > 0) RETURN_IF_ERROR(set_head_size(out.shape, out.head_size));
   if (out.batch == 0)
     out.batch = takes.batch
@@ -112,6 +122,7 @@ Result<Options> read_options(std::span<const char* const> words, const Takes& ta
                                    takes.table       ? ", and --table"
                                    : takes.int8      ? ", and --int8"
                                    : takes.head_size ? ", and --head-size N"
+                                   : takes.masks     ? ", and --vocabulary N and --kept N"
                                                      : ""));
     }
   }

@@ -25,6 +25,8 @@ struct Options {
   bool peer = false;
   bool table = false;              ///< gemm: also the products of results.md
   bool int8 = false;               ///< decode, generate: int8 weights
+  std::int64_t vocabulary = 0;     ///< train_step: 0: the shape's
+  std::int64_t kept = 0;           ///< train_step: tokens of each sampling mask; 0: no masks
   std::vector<std::string> words;  ///< tokenize: a folder and texts
 
   bool bf16() const { return precision == engine::ops::Precision::bf16; }
@@ -40,7 +42,7 @@ struct Options {
 struct Takes {
   std::int64_t batch = 0;     ///< default of --batch; 0: the shape's
   std::int64_t multiple = 1;  ///< --batch must be a multiple of this
-  bool table = false, words = false, int8 = false, head_size = false;
+  bool table = false, words = false, int8 = false, head_size = false, masks = false;
 };
 
 /// Creates the CPU device with these threads and instructions. Failure if the processor lacks them.
