@@ -20,6 +20,7 @@
 #include "launch/evaluation/report.h"
 #include "launch/evaluation/task_data.h"
 #include "launch/terminal/progress_line.h"
+#include "transports/mpi/mpi_world.h"
 
 namespace troupe::launch::commands {
 namespace {
@@ -274,6 +275,10 @@ int eval_suite(const SuiteOptions& options, const model::ModelOptions& model) {
   if (options.suite != "lm-eval")
     throw Failure({Errc::unsupported,
                    cat("--suite ", options.suite, ": only the suite lm-eval exists so far")});
+  if (transports::mpi::under_mpirun())
+    throw Failure({Errc::unsupported,
+                   "eval --task: ranks of mpirun do not share the items of a task; run one process "
+                   "(--threads N), or `troupe serve` under mpirun with lm-evaluation-harness"});
   value_or_throw(check_output(options.output));
   const auto library = value_or_throw(evaluation::TaskLibrary::load(options.include_paths));
   auto selection = value_or_throw(library.select(options.tasks));
