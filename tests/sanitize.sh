@@ -7,12 +7,12 @@ preset=${1:?asan or tsan} scope=${2:-}
 
 case $preset in
   asan)
-    programs=(engine_base engine_parallel engine_tokenizer engine_constraints engine_data engine_checkpoint engine_adapter engine_generate transports
+    programs=(engine_base engine_parallel engine_tokenizer engine_constraints engine_data engine_checkpoint engine_adapter engine_generate engine_ledger transports
       transports_wire transports_zmq transports_hostile actors_runtime actors_cluster actors_group actors_roles actors_rules
       actors_sandbox hostile launch launch_http launch_http_hostile)
     ;;
   tsan)
-    programs=(engine_parallel engine_nn actors_runtime actors_group transports transports_zmq transports_hostile actors_cluster launch_http launch_http_hostile)
+    programs=(engine_parallel engine_nn engine_ledger actors_runtime actors_group transports transports_zmq transports_hostile actors_cluster launch_http launch_http_hostile)
     # ThreadSanitizer's memmem() reads all of the text for each match, which is quadratic.
     export TSAN_OPTIONS="suppressions=$PWD/tests/tsan.supp:intercept_memmem=0"
     ;;
