@@ -160,6 +160,15 @@ TEST(Import, VerlsPpoWithARewardModelAndAnOverride) {
   EXPECT_EQ(config.reward.at(0).rule, "model");
 }
 
+TEST(Import, VerlsIntervalsMayBeWords) {
+  const Imported off = import_of(example("verl_ppo.yaml") + " trainer.test_freq=False");
+  EXPECT_EQ(config_in(off.file).eval.every, 0);
+  const Imported epochs =
+      import_of(example("verl_ppo.yaml") + " trainer.test_freq=after_each_epoch");
+  EXPECT_EQ(config_in(epochs.file).algorithm, "ppo");
+  EXPECT_THAT(epochs.said.err, HasSubstr("trainer.test_freq after_each_epoch"));
+}
+
 TEST(Import, VerlsReferencesAreResolvedAndAModelThatIsOffIsNoReward) {
   const Imported got = import_of(example("verl_ppo_trainer.yaml"));
   const config::RunConfig config = config_in(got.file);

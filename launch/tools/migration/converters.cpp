@@ -400,9 +400,14 @@ void finish_steps(ImportSettings& settings) {
   };
   for (const std::string_view name : {"train_iters", "trainer.total_training_steps"})
     count(name, "train.steps", settings.number(name, 0));
+  const auto interval = [&](std::string_view name, const std::string& ours) {
+    const std::string text = settings.theirs(name, "");
+    const bool number = text != "false" && text != "after_each_epoch";  // as the table has them
+    count(name, ours, number ? settings.number(name, 0) : 0);
+  };
   for (const std::string_view name : {"save_interval", "trainer.save_freq"})
-    count(name, "train.save_every", settings.number(name, 0));
-  count("trainer.test_freq", "eval.every", settings.number("trainer.test_freq", 0));
+    interval(name, "train.save_every");
+  interval("trainer.test_freq", "eval.every");
   const double samples = static_cast<double>(whole_value(settings, "train.batch_size") *
                                              whole_value(settings, recipe + ".minibatches"));
   count("total_episodes", "train.steps", std::ceil(settings.number("total_episodes", 0) / samples));
