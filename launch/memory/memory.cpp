@@ -35,6 +35,8 @@ bool has_two_gradients(const config::RunConfig& config, const engine::models::De
 /// Resident memory of the program without a model: about 20 MiB of code and libraries, of which
 /// more is resident where the system maps larger parts of files, tokenizer and data.
 constexpr std::uint64_t program_bytes = std::uint64_t{28} << 20;
+/// What SQLite and the rows that wait to be written add, of the process that has the ledger.
+constexpr std::uint64_t ledger_bytes = std::uint64_t{3} << 20;
 /// What MPI's libraries add.
 constexpr std::uint64_t mpi_bytes = std::uint64_t{10} << 20;
 
@@ -264,7 +266,8 @@ std::vector<MemoryPart> memory_needed(const config::RunConfig& config,
     parts.push_back({"newest weights, for differences (cluster: policy and controller)",
                      2 * trained_bytes(config, spec), 0, 0, 0});
   add_activations(parts, config, ranks);
-  parts.push_back({"program and libraries (estimate)", program_bytes, 0, 0, 0});
+  const std::uint64_t ledger = config.ledger == config::LedgerUse::on ? ledger_bytes : 0;
+  parts.push_back({"program and libraries (estimate)", program_bytes + ledger, 0, 0, 0});
   return parts;
 }
 
