@@ -265,17 +265,9 @@ class Text(unittest.TestCase):
             self.assertEqual(sum(bool(event.get("usage")) for event in events), count, options)
 
     def test_times_and_counts_are_measured(self):
-        def values():
-            found = {}
-            for line in self.server.get("/metrics").splitlines():
-                if not line.startswith("#") and "_bucket" not in line:
-                    name, value = line.rsplit(" ", 1)
-                    found[name.split("{")[0]] = float(value)
-            return found
-
-        before = values()
+        before = self.server.metrics()
         self.choice(max_tokens=9, ignore_eos=True, prompt=[1, 403, 407, 261])
-        more = {name: value - before[name] for name, value in values().items()}
+        more = {name: value - before[name] for name, value in self.server.metrics().items()}
         for name in ("queue_time", "prefill_time", "decode_time", "inference_time", "time_per_output_token"):
             self.assertEqual(more[f"vllm:request_{name}_seconds_count"], 1, name)
             self.assertGreater(more[f"vllm:request_{name}_seconds_sum"], 0, name)

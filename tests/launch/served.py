@@ -103,9 +103,13 @@ class Server:
             assert found[-1][1]["type"] == found[-1][0], text
         return found
 
+    def metrics(self):
+        """Values of /metrics by name, without buckets."""
+        samples = (line.rsplit(" ", 1) for line in self.get("/metrics").splitlines() if not line.startswith("#") and "_bucket" not in line)
+        return {name.split("{")[0]: float(value) for name, value in samples}
+
     def metric(self, name):
-        found = re.search(rf"^{name}{{.*}} (\S+)$", self.get("/metrics"), re.MULTILINE)
-        return float(found[1])
+        return self.metrics()[name]
 
 
 def run(command, *lines):
