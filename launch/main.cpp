@@ -25,6 +25,7 @@
 #include "launch/commands/arguments.h"
 #include "launch/commands/chat.h"
 #include "launch/commands/completion.h"
+#include "launch/commands/eval_options.h"
 #include "launch/commands/explain.h"
 #include "launch/commands/explain_options.h"
 #include "launch/commands/generate.h"

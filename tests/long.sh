@@ -31,7 +31,7 @@
 #   megatron DIR  the command lines of MindSpeed-LLM's published scripts, DIR/VERSION.jsonl (tests/megatron/scripts.py): which are taken
 #   package   the .deb and the archive in bare Debian systems (as root)
 #   evaluation [DIR]  troupe eval --task beside lm-evaluation-harness 0.4.13 through troupe serve, item by item, with 8192 and 512 positions, on rows made for the tests, in a
-#             virtual environment; with DIR the prompts of the published data that lie there (the layout of docs/evaluation.md)
+#             virtual environment; with DIR the prompts of the published data that lie there (the layout of docs/evaluation.md), with DIR/MindSpeed-LLM those of that suite
 # Without arguments, all of them but schemas, peers and megatron. Each part that passes is recorded in tests/long.log with the date and the commit; commit that file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -211,6 +211,7 @@ run_evaluation() {
   python3 -B tests/launch/evaluation_test.py build/release/troupe . all >&2
   [[ -z $evaluation ]] || python3 -B tests/evaluation/same_prompts.py build/release/troupe "$venv/bin/python" "$model" "$evaluation" mmlu_virology@5 \
     mmlu_virology_continuation@5 gsm8k gsm8k_cot bbh_cot_fewshot_boolean_expressions bbh_fewshot_boolean_expressions humaneval boolq >&2
+  [[ ! -d $evaluation/MindSpeed-LLM ]] || python3 -B tests/evaluation/mindspeed_prompts.py build/release/troupe "$model" "$evaluation" "$evaluation/MindSpeed-LLM" >&2
 }
 run_package() { tests/package.sh; }
 

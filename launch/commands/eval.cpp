@@ -9,6 +9,7 @@
 
 #include "engine/adapter/model_folders.h"
 #include "engine/base/log/log.h"
+#include "engine/base/text/parse.h"
 #include "engine/base/text/text.h"
 #include "launch/commands/eval/compare.h"
 #include "launch/commands/eval/items.h"
@@ -102,6 +103,23 @@ void report_failures(const EvalSummary& summary) {
   log_warning(cat(what, "; they do not pass"));
 }
 
+constexpr std::string_view template_key = "chat_template=", length_key = "rollout.max_new_tokens=";
+
+/// Settings of a run that are options of tasks, too.
+bool is_of_suites(const std::string& set) {
+  return set.starts_with(template_key) || set.starts_with(length_key);
+}
+
+void take_setting(const std::string& set, SuiteOptions& suite) {
+  if (set.starts_with(template_key)) suite.chat_template = set.substr(template_key.size());
+  if (!set.starts_with(length_key)) return;
+  const auto length = parse_number<std::int64_t>(set.substr(length_key.size()));
+  if (!length || *length < 1 || *length > 1 << 20)
+    throw Failure({Errc::usage, cat("--max-new-tokens: expected a whole number, at least 1, found ",
+                                    set.substr(length_key.size()))});
+  suite.max_new_tokens = *length;
+}
+
 /// Whether the options ask for one thing only. Throws Failure.
 void check_request(const EvalOptions& options, bool rules) {
   const auto wrong = [](const std::string& what) { throw Failure({Errc::usage, what}); };
@@ -125,11 +143,14 @@ void check_request(const EvalOptions& options, bool rules) {
 }  // namespace
 
 int eval(const EvalOptions& options) {
-  check_request(options, !options.data.empty() || !options.sets.empty());
+  const bool tasks = !options.suite.tasks.empty();
+  const auto of_run = [&](const std::string& set) { return !tasks || !is_of_suites(set); };
+  check_request(options, !options.data.empty() || std::ranges::any_of(options.sets, of_run));
   if (!options.compared.empty())
     return compare_evaluations(options.compared[0], options.compared[1], options.json);
   if (!options.suite.tasks.empty()) {
     SuiteOptions suite = options.suite;
+    for (const std::string& set : options.sets) take_setting(set, suite);
     suite.output = options.output;
     suite.json = options.json;
     return eval_suite(suite, options.model);

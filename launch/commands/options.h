@@ -4,7 +4,6 @@
 #include <CLI/App.hpp>
 
 #include "launch/commands/chat.h"
-#include "launch/commands/eval.h"
 #include "launch/commands/generate.h"
 #include "launch/recipes/resolve.h"
 
@@ -37,9 +36,6 @@ void add_sampling(CLI::App& command, GenerateOptions& options);
 
 /// --task of generate, after add_sampling(). `options` outlives the parsing.
 void add_task(CLI::App& command, GenerateOptions& options);
-
-/// The options of eval, which set keys of a run. `options` outlives the parsing.
-void add_evaluation(CLI::App& command, EvalOptions& options);
 
 /// --quiet and --log-level of every command that logs; take effect when they are parsed.
 void add_logging(CLI::App& command);

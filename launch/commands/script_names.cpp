@@ -10,10 +10,11 @@ struct Script {
   std::string_view name, command, option;  ///< option: an argument that the script implies, or ""
 };
 // launch/CMakeLists.txt makes the links of these names.
-constexpr std::array<Script, 6> scripts{{{"preprocess_data", "preprocess", ""},
+constexpr std::array<Script, 7> scripts{{{"preprocess_data", "preprocess", ""},
                                          {"convert_ckpt", "convert", ""},
                                          {"convert_ckpt_v2", "convert", "--use-mcore-models"},
                                          {"inference", "inference", ""},
+                                         {"evaluation", "evaluation", ""},
                                          {"pretrain_gpt", "pretrain_gpt", ""},
                                          {"posttrain_gpt", "posttrain_gpt", ""}}};
 

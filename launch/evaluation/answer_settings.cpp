@@ -7,14 +7,29 @@
 
 namespace troupe::launch::evaluation {
 
+namespace {
+
+/// Settings of beams; false for another key or a wrong value.
+bool take_beams(const std::string& key, const Json& value, AnswerSettings& out) {
+  if (key == "num_beams" && value.is_integer() && value.integer() >= 1 && value.integer() <= 64)
+    out.beams = static_cast<int>(value.integer());
+  else if (key == "length_penalty" && value.is_number())
+    out.length_penalty = value.number();
+  else
+    return false;
+  return true;
+}
+
+}  // namespace
+
 Result<AnswerSettings> answer_settings(const TaskConfig& task) {
   AnswerSettings out;
   const auto wrong = [&](const std::string& key, const Json& value) {
     return fail(Errc::usage,
                 cat(task.where, ": ", task.name, ": generation_kwargs: ", key, ' ', value.dump(),
                     " is not supported; there are until, max_gen_toks, "
-                    "max_new_tokens, max_tokens, max_completion_tokens, do_sample and "
-                    "temperature"));
+                    "max_new_tokens, max_tokens, max_completion_tokens, do_sample, "
+                    "temperature, num_beams and length_penalty"));
   };
   // The first of these that is given.
   constexpr std::array<std::string_view, 4> lengths = {"max_gen_toks", "max_new_tokens",
@@ -35,7 +50,8 @@ Result<AnswerSettings> answer_settings(const TaskConfig& task) {
       samples = value.boolean();
     } else if (key == "temperature" && value.is_number() && value.number() >= 0) {
       out.temperature = value.number();
-    } else if (std::find(lengths.begin(), lengths.end(), key) == lengths.end()) {
+    } else if (!take_beams(key, value, out) &&
+               std::find(lengths.begin(), lengths.end(), key) == lengths.end()) {
       return wrong(key, value);
     }
   }

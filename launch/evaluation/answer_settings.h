@@ -14,6 +14,8 @@ struct AnswerSettings {
   std::vector<std::string> stops;
   std::int64_t new_tokens = 256;
   double temperature = 0;  ///< 0: greedy
+  int beams = 1;
+  double length_penalty = 1;
 };
 
 /// Errc::usage for settings that this program does not have.

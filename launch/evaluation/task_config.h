@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,12 @@ enum class OutputType { multiple_choice, generate_until, loglikelihood, loglikel
 constexpr std::array<std::string_view, 4> names_of(OutputType) {
   return {"multiple_choice", "generate_until", "loglikelihood", "loglikelihood_rolling"};
 }
+
+/// What a continuation of an item adds to its score: its log-probability after the context, that
+/// of the last token of its own encoding, or the mean over the tokens of context and continuation.
+enum class Scored { continuation, last_token, whole_text };
+
+class AnswerRule;
 
 /// A step of a filter: a function and its settings.
 struct FilterStep {
@@ -63,6 +70,11 @@ struct TaskConfig {
   Json generation = Json::Object{};  ///< generation_kwargs
   std::int64_t repeats = 1;
   bool runs_code = false;  ///< unsafe_code
+  /// Of tasks of the suite mindspeed, which have no file.
+  Scored scored = Scored::continuation;
+  std::shared_ptr<const AnswerRule> rule;  ///< in the place of filters and metrics
+  bool counts_all_rows = false;            ///< rows that are not evaluated count as wrong
+  double code_seconds = 3;                 ///< for a program with its tests
   Json version;
   Json keys;  ///< all keys of the file and of those that it includes
 

@@ -27,6 +27,33 @@ std::set<std::string> columns_of(const std::vector<Json>& rows) {
   return out;
 }
 
+/// multiturn_to_singleturn() of lm_eval/api/utils.py: one message of the user, besides the system's
+/// and the beginning of the answer.
+std::vector<PromptTurn> one_turn(std::vector<PromptTurn> parts) {
+  std::vector<PromptTurn> out;
+  std::size_t first = 0, last = parts.size();
+  if (parts.front().role == "system") out.push_back(std::move(parts[first++]));
+  if (parts.back().role == "assistant") --last;
+  PromptTurn user{"user", "", ""};
+  for (std::size_t i = first; i < last; ++i)
+    user.content += parts[i].content + (i + 1 < last ? parts[i].delimiter : "");
+  out.push_back(std::move(user));
+  if (last < parts.size()) out.push_back(std::move(parts[last]));
+  return out;
+}
+
+/// apply_chat_template() of lm_eval/models/huggingface.py: a template that refuses a system message
+/// gets none.
+Result<std::string> render(const std::vector<PromptTurn>& parts, const RenderTurns& chat) {
+  Json::Array messages;
+  for (const PromptTurn& part : parts)
+    messages.push_back(Json::Object{{"role", part.role}, {"content", part.content}});
+  auto out = chat(Json(messages));
+  if (out || parts.front().role != "system") return out;
+  messages.erase(messages.begin());
+  return chat(Json(std::move(messages)));
+}
+
 }  // namespace
 
 Result<TaskPrompts> TaskPrompts::create(const TaskConfig& task, const TaskRows& rows,
@@ -104,8 +131,8 @@ Result<std::string> TaskPrompts::rendered(const std::string& field, const Json& 
   return made->render(row);
 }
 
-/// An example with its answer.
-Result<std::string> TaskPrompts::example(const Json& row) const {
+/// An example with its answer: build_qa_turn().
+Result<> TaskPrompts::add_example(const Json& row, std::vector<PromptTurn>& out) const {
   auto question = examples_.text.text(row);
   RETURN_IF_ERROR(question);
   auto target = examples_.target.target(row, examples_.choice.has_value());
@@ -133,40 +160,54 @@ Result<std::string> TaskPrompts::example(const Json& row) const {
   const std::string delimiter = task_->fewshot.target_delimiter.value_or(task_->target_delimiter);
   const bool delimited =
       prefix.empty() ? !target->string().empty() : needs_delimiter(*question, prefix);
-  std::string out = *question + (delimited ? delimiter : "");
+  out.push_back({"user", std::move(*question), delimited ? delimiter : ""});
   if (!target->string().empty())
-    out += joined(prefix, target->string(), " ") +
-           task_->fewshot.fewshot_delimiter.value_or(task_->fewshot_delimiter);
-  else
-    out += prefix;
-  return out;
+    out.push_back({"assistant", joined(prefix, target->string(), " "),
+                   task_->fewshot.fewshot_delimiter.value_or(task_->fewshot_delimiter)});
+  else if (!prefix.empty())
+    out.push_back({"assistant", prefix, ""});
+  return {};
 }
 
-Result<std::string> TaskPrompts::context(const Json& row) {
+/// The parts of a prompt in their order: a system message, examples, the item, and the beginning of
+/// its answer.
+Result<std::vector<PromptTurn>> TaskPrompts::turns(const Json& row) {
   std::string description;
   if (!task_->description.empty()) {
     auto made = rendered(task_->description, row, "description");
     RETURN_IF_ERROR(made);
     description = std::move(*made);
   }
-  std::string out = joined(settings_.system_instruction, description, task_->fewshot_delimiter);
+  std::vector<PromptTurn> out;
+  std::string system = joined(settings_.system_instruction, description, task_->fewshot_delimiter);
+  if (!system.empty()) out.push_back({"system", std::move(system), ""});
   if (num_fewshot_ > 0) {
     const auto drawn = draw_examples(row);
     RETURN_IF_ERROR(drawn);
-    for (const Json* each : *drawn) {
-      auto text = example(*each);
-      RETURN_IF_ERROR(text);
-      out += *text;
-    }
+    for (const Json* each : *drawn) RETURN_IF_ERROR(add_example(*each, out));
   }
   auto question = items_.text.text(row);
   RETURN_IF_ERROR(question);
-  out += *question;
+  out.push_back({"user", std::move(*question), ""});
   if (!task_->gen_prefix) return out;
-  const auto prefix = rendered(*task_->gen_prefix, row, "gen_prefix");
+  auto prefix = rendered(*task_->gen_prefix, row, "gen_prefix");
   RETURN_IF_ERROR(prefix);
-  if (!prefix->empty() && needs_delimiter(*question, *prefix)) out += task_->target_delimiter;
-  return out + *prefix;
+  if (prefix->empty()) return out;
+  if (needs_delimiter(out.back().content, *prefix)) out.back().delimiter = task_->target_delimiter;
+  out.push_back({"assistant", std::move(*prefix), ""});
+  return out;
+}
+
+Result<std::string> TaskPrompts::context(const Json& row) {
+  auto parts = turns(row);
+  RETURN_IF_ERROR(parts);
+  if (settings_.render) {
+    if (!settings_.examples_as_turns) *parts = one_turn(std::move(*parts));
+    return render(*parts, settings_.render);
+  }
+  std::string out;
+  for (const PromptTurn& part : *parts) out += part.content + part.delimiter;
+  return out;
 }
 
 Result<> TaskPrompts::add_continuations(const Json& row, TaskItem& item) const {
@@ -176,9 +217,13 @@ Result<> TaskPrompts::add_continuations(const Json& row, TaskItem& item) const {
     item.choices = std::move(*choices);
     const bool twice = std::ranges::find(task_->metrics, "acc_mutual_info", &MetricConfig::name) !=
                        task_->metrics.end();
+    // A template has its own delimiter before an answer.
+    const bool prefixed =
+        task_->gen_prefix && !task_->gen_prefix->empty() && !ends_with_space(*task_->gen_prefix);
+    const std::string delimiter = settings_.render && !prefixed ? "" : task_->target_delimiter;
     for (int round = 0; round < (twice ? 2 : 1); ++round)
       for (const std::string& choice : item.choices)
-        item.continuations.push_back(task_->target_delimiter + choice);
+        item.continuations.push_back(delimiter + choice);
   } else if (task_->output_type != OutputType::generate_until) {
     if (!item.target.is_string())
       return fail(Errc::bad_input,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,10 +20,21 @@ struct TaskRows {
   std::vector<Json> examples;
 };
 
+/// A part of a prompt: `delimiter` follows where the parts are one plain text.
+struct PromptTurn {
+  std::string role, content, delimiter;
+};
+
+/// Renders messages by a chat template up to the answer; a last message of the assistant is its
+/// beginning.
+using RenderTurns = std::function<Result<std::string>(const Json& messages)>;
+
 struct PromptSettings {
   std::optional<std::int64_t> num_fewshot;  ///< instead of the task's, unless that is 0
   std::uint64_t fewshot_seed = 1234;
   std::string system_instruction;
+  RenderTurns render = {};         ///< --apply_chat_template; empty: prompts are plain text
+  bool examples_as_turns = false;  ///< --fewshot_as_multiturn, with `render`
 };
 
 /// What is asked about an item.
@@ -64,7 +76,8 @@ class TaskPrompts {
         random_(settings_.fewshot_seed) {}
 
   Result<std::vector<const Json*>> draw_examples(const Json& row);
-  Result<std::string> example(const Json& row) const;
+  Result<> add_example(const Json& row, std::vector<PromptTurn>& out) const;
+  Result<std::vector<PromptTurn>> turns(const Json& row);
   Result<std::string> context(const Json& row);
   Result<std::string> rendered(const std::string& field, const Json& row,
                                const std::string& key) const;

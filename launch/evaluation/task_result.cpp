@@ -5,6 +5,7 @@
 
 #include "engine/base/random/sha256.h"
 #include "engine/base/text/text.h"
+#include "launch/evaluation/answer_rule.h"
 #include "launch/evaluation/python_text.h"
 
 namespace troupe::launch::evaluation {
@@ -110,6 +111,15 @@ Result<ItemScores> score_item(const TaskRun& run, std::size_t at, const FilterPi
   const TaskItem& item = run.items[at];
   const Json& row = run.rows->items[static_cast<std::size_t>(item.number)];
   const ItemAnswer& answer = run.answers[at];
+  if (run.task->rule) {
+    auto ruled = run.task->rule->evaluate(item, row, answer, check);
+    RETURN_IF_ERROR(ruled);
+    ItemScores out;
+    out.filtered = std::move(ruled->filtered);
+    out.values.push_back({"acc", {ruled->right ? 1.0 : 0.0}});
+    out.no_answer = ruled->no_answer;
+    return out;
+  }
   if (run.task->output_type == OutputType::generate_until)
     return score_texts(*run.task, item, row, filter, answer.texts, check);
   return score_likelihoods(*run.task, item, row, answer.likelihoods);
@@ -155,10 +165,13 @@ TaskResult score_task(const TaskRun& run, const CodeCheck& check) {
       for (const char* key : {"doc_hash", "prompt_hash", "target_hash"})
         hashes += out.samples.back().find(key)->string();
     }
+    if (task.counts_all_rows)
+      for (std::int64_t rest = out.effective; rest < out.original; ++rest) values.add("acc", {0});
     for (MetricResult& each : values.results(task, filter.name))
       out.metrics.push_back(std::move(each));
     if (task.output_type != OutputType::generate_until) break;
   }
+  if (task.counts_all_rows) out.effective = out.original;
   out.no_answer = std::ranges::count(unanswered, true);
   out.errors = std::ranges::count(wrong, true);
   out.hash = text_hash(hashes);

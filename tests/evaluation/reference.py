@@ -1,12 +1,14 @@
 """lm-evaluation-harness on the rows of a folder of published layouts: its prompts, and its scores through a server.
 
 Usage: reference.py prompts FOLDER TASK...                    JSON lines {task, doc_id, context, continuations}
+       reference.py dialogues FOLDER MODEL TEMPLATE TASK...   the hashes of tests/data/evaluation/dialogues.jsonl
        reference.py evaluate FOLDER URL MODEL OUTPUT LENGTH TASK...  results and samples of `local-completions`
 Runs in a virtual environment with lm-eval[api] 0.4.13 and transformers; needs no network beside URL, and no torch.
 """
 
 import csv
 import gzip
+import hashlib
 import json
 import pathlib
 import subprocess
@@ -93,9 +95,11 @@ def patch(folder):
     sys.modules["evaluate"] = module
 
 
-def prompts(folder, names):
+def prompts(folder, names, show=None, **settings):
+    """`show(line)` prints a line; `settings` of build_all_requests()."""
     from lm_eval.tasks import TaskManager
 
+    show = show or (lambda line: print(json.dumps(line, ensure_ascii=False)))
     for name, task in TaskManager().load(names)["tasks"].items():
         parts = name.split("@")
         if FEWSHOT.get(name) is not None and task.config.num_fewshot != 0:
@@ -103,7 +107,7 @@ def prompts(folder, names):
         if task.config.num_fewshot is None:
             task.set_config(key="num_fewshot", value=0)
         task.set_fewshot_seed(seed=1234)
-        task.build_all_requests(rank=0, world_size=1)
+        task.build_all_requests(rank=0, world_size=1, **settings)
         items = {}
         for instance in task.instances:
             items.setdefault(instance.doc_id, []).append(instance)
@@ -111,7 +115,30 @@ def prompts(folder, names):
             rolling = task.OUTPUT_TYPE == "loglikelihood_rolling"
             first = instances[0].args
             texts = [first[0]] if rolling else [] if task.OUTPUT_TYPE == "generate_until" else [i.args[1] for i in instances]
-            print(json.dumps({"task": parts[0], "doc_id": number, "context": "" if rolling else first[0], "continuations": texts}, ensure_ascii=False))
+            show({"task": parts[0], "doc_id": number, "context": "" if rolling else first[0], "continuations": texts})
+
+
+def dialogues(folder, model, template, names):
+    """Prompts of --apply_chat_template, as hf makes them, with and without --fewshot_as_multiturn."""
+    import jinja2
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    source = pathlib.Path(template).read_text(encoding="utf-8")
+
+    def render(messages, add_generation_prompt):
+        choices = {"tokenize": False, "chat_template": source, "add_generation_prompt": add_generation_prompt, "continue_final_message": not add_generation_prompt}
+        try:
+            return tokenizer.apply_chat_template(messages, **choices)
+        except jinja2.exceptions.TemplateError:
+            return tokenizer.apply_chat_template([m for m in messages if m["role"] != "system"], **choices)
+
+    for turns in (False, True):
+        def show(line, turns=turns):
+            digest = hashlib.sha256(line["context"].encode()).hexdigest()[:16]
+            print(json.dumps({"template": pathlib.Path(template).name, "turns": turns, "task": line["task"], "shots": FEWSHOT.get(line["task"]), "doc_id": line["doc_id"],
+                              "context": digest, "continuations": line["continuations"]}, ensure_ascii=False))
+        prompts(folder, names, show, apply_chat_template=True, fewshot_as_multiturn=turns, chat_template=render, system_instruction="Be brief.")
 
 
 def evaluate(folder, url, model, output, length, names):
@@ -134,13 +161,15 @@ def evaluate(folder, url, model, output, length, names):
 def main():
     mode, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     patch(folder)
-    names = sys.argv[3:] if mode == "prompts" else sys.argv[7:]
+    names = sys.argv[{"prompts": 3, "dialogues": 5}.get(mode, 7):]
     for at, name in enumerate(names):
         names[at], _, shots = name.partition("@")
         if shots:
             FEWSHOT[names[at]] = int(shots)
     if mode == "prompts":
         prompts(folder, names)
+    elif mode == "dialogues":
+        dialogues(folder, sys.argv[3], sys.argv[4], names)
     else:
         evaluate(folder, sys.argv[3], sys.argv[4], sys.argv[5], int(sys.argv[6]), names)
 

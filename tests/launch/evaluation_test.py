@@ -20,6 +20,7 @@ MODEL = SOURCE / "tests/data/models/tinystories-656k"
 ROWS = SOURCE / "tests/data/evaluation/rows"
 TASKS = "mmlu_virology,hellaswag,boolq,agieval_aqua_rat,agieval_math,wikitext"
 TIMEOUT = 300
+ALL = sys.argv[3:] == ["all"]
 
 
 def command(*words, model=MODEL, data=ROWS):
@@ -97,7 +98,7 @@ class Evaluation(unittest.TestCase):
 
     def test_an_interrupted_evaluation_continues_at_the_next_item(self):
         lines = (self.folder / "first/items.jsonl").read_bytes().splitlines(keepends=True)
-        for kept in range(0, len(lines), 7):
+        for kept in range(0, len(lines), 1 if ALL else 7):
             output = self.folder / f"kept{kept}"
             output.mkdir()
             shutil.copy(self.folder / "first/items.jsonl.settings.json", output)
@@ -123,6 +124,30 @@ class Evaluation(unittest.TestCase):
         self.assertEqual(sorted(results_in(output)[0]["results"]), sorted(results_in(whole)[0]["results"]))
         self.assertEqual(results_in(output), results_in(whole))
 
+    @unittest.skipUnless(ALL, "half a minute: tests/long.sh evaluation")
+    def test_an_evaluation_killed_at_each_item_ends_in_the_same_report(self):
+        output, words = self.folder / "killed_often", ("--task", "gsm8k_cot,boolq,hellaswag,mmlu_virology,wikitext", "--log-samples")
+        items, kills = output / "items.jsonl", 0
+        while True:
+            before = items.read_bytes().count(b"\n") if items.exists() else -1
+            process = subprocess.Popen(command(*words, "--output", output), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            deadline = time.monotonic() + TIMEOUT
+            while process.poll() is None and time.monotonic() < deadline:
+                if items.exists() and items.read_bytes().count(b"\n") > max(before, 0):
+                    process.send_signal(signal.SIGKILL)
+                    break
+                time.sleep(0.001)
+            process.wait(TIMEOUT)
+            if process.returncode == 0:
+                break
+            self.assertEqual(process.returncode, -signal.SIGKILL)
+            kills += 1
+        whole = self.folder / "whole_often"
+        self.assertEqual(run(*words, "--output", whole).returncode, 0)
+        self.assertEqual(results_in(output), results_in(whole))
+        self.assertEqual(items.read_bytes(), (whole / "items.jsonl").read_bytes())
+        print(f"{kills} kills in {items.read_bytes().count(10)} items", file=sys.stderr)
+
     def test_other_settings_are_not_continued(self):
         done = run("--task", "boolq", "--num-fewshot", 2, "--output", self.folder / "first")
         self.assertNotEqual(done.returncode, 0)
@@ -147,10 +172,12 @@ class Evaluation(unittest.TestCase):
         file.write_text("x")
         for words, message in (
             (("--task", "boolq", "--output", file), "is a file"),
-            (("--task", "boolq", "--suite", "mindspeed"), "only the suite lm-eval"),
-            (("--task", "boolq", "--mode", "chat"), "--mode does not exist yet"),
+            (("--task", "boolq", "--mode", "chat"), "--mode belongs to the suite mindspeed"),
             (("--task", "boolq", "--url", "http://x"), "--url does not exist yet"),
-            (("--task", "boolq", "--apply-chat-template"), "--apply-chat-template does not exist yet"),
+            (("--task", "boolq", "--fewshot-as-multiturn"), "--fewshot-as-multiturn needs --apply-chat-template"),
+            (("--task", "boolq", "--chat-template", "chatml"), "--chat-template needs --apply-chat-template"),
+            (("--task", "boolq", "--apply-chat-template"), "has no chat template"),
+            (("--task", "boolq", "--max-new-tokens", 4), "--max-new-tokens belongs to the suite mindspeed"),
             (("--task", "boolq", "--data", "x.jsonl"), "leave out --data"),
             (("--task", "humaneval"), "--allow-code"),
             (("--task", "bool"), "did you mean boolq?"),
@@ -161,6 +188,21 @@ class Evaluation(unittest.TestCase):
             done = run(*words)
             self.assertNotEqual(done.returncode, 0, words)
             self.assertIn(message, done.stderr, words)
+
+    def test_dialogues_are_those_of_the_reference(self):
+        """Against lm-evaluation-harness 0.4.13 with a template that takes a system message and one that refuses it."""
+        expected = {}
+        for line in (SOURCE / "tests/data/evaluation/dialogues.jsonl").read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            expected.setdefault((row["template"], row["turns"], row["task"], row["shots"]), {})[row["doc_id"]] = (row["context"], row["continuations"])
+        self.assertEqual(len(expected), 16)
+        for (template, turns, task, shots), items in expected.items():
+            words = ["--task", task, "--apply-chat-template", "--chat-template", SOURCE / "tests/data/chat_templates" / template, "--system-instruction", "Be brief.",
+                     "--print-prompt", 99, *(["--fewshot-as-multiturn"] if turns else []), *(["--num-fewshot", shots] if shots else [])]
+            done = run(*words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = {item["doc_id"]: (item["sha256"][:16], item["continuations"]) for item in map(json.loads, done.stdout.splitlines())}
+            self.assertEqual(found, items, (template, turns, task, done.stdout[:2000]))
 
     def test_chosen_items_are_evaluated(self):
         chosen = self.folder / "samples.json"
@@ -205,7 +247,7 @@ class Evaluation(unittest.TestCase):
             "prints": "import os\nwhile True:\n    os.write(1, b'{\"id\": 0, \"reward\": 1}\\n' * 1000)\n# ",
             "network": "import socket\nsocket.create_connection(('127.0.0.1', 22), 1)\ndef f():\n    return 1\n# ",
         }
-        if sys.argv[3:] != ["all"]:
+        if not ALL:
             for slow in ("forks", "memory", "prints"):
                 del programs[slow]
         (tasks / "rows.jsonl").write_text("".join(json.dumps({"name": n, "prompt": p, "test": "assert f() == 1"}) + "\n" for n, p in programs.items()))

@@ -21,12 +21,12 @@ import tempfile
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 COMMANDS = {
-    "pretrain_gpt": "pretrain_gpt", "posttrain_gpt": "posttrain_gpt", "inference": "inference",
+    "pretrain_gpt": "pretrain_gpt", "posttrain_gpt": "posttrain_gpt", "inference": "inference", "evaluation": "evaluation",
     "convert_ckpt": "convert", "convert_ckpt_v2": "convert", "preprocess_data": "preprocess",
 }
 PATHS = {
     "cache-dir", "data-path", "hf-cfg-dir", "input", "load", "load-dir", "lora-load",
-    "output-prefix", "prompt-type-path", "ref-model", "reward-model", "save", "save-dir",
+    "output-prefix", "prompt-type-path", "ref-model", "reward-model", "save", "save-dir", "task-data-path",
     "tokenizer-model", "tokenizer-name-or-path",
 }
 NOT_FOUND = 4
@@ -54,7 +54,7 @@ def program_of(command):
 
 
 def kind_of(program, words):
-    """The column of the table: pretrain, tune, align, generate, convert or preprocess."""
+    """The column of the table: pretrain, tune, align, generate, evaluation, convert or preprocess."""
     if program in ("pretrain_gpt", "posttrain_gpt"):
         stage = words[words.index("--stage") + 1] if "--stage" in words else ""
         if stage not in ("", "sft", "pretrain"):
@@ -106,9 +106,7 @@ def check(troupe, path, of, allowed):
             if of[version, name] != "dense" or not name.startswith("examples/mcore/"):
                 continue
             for words in script["commands"]:
-                program, rest = program_of(words)
-                if program != "evaluation":
-                    tasks.append((name, program, rest))
+                tasks.append((name, *program_of(words)))
     rows = []
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
         def one(task):

@@ -39,6 +39,8 @@ print(json.dumps({"id": request["id"], "reward": 1.0 if passed else 0.0}), flush
 
 class Sandbox {
  public:
+  explicit Sandbox(double seconds) : seconds_(seconds) {}
+
   Result<bool> run(const std::string& program) {
     if (!rules_) {
       RETURN_IF_ERROR(start());
@@ -55,7 +57,7 @@ class Sandbox {
  private:
   Result<> start() {
     const Json options = Json::Object{{"run", Json::Array{"python3", "-c", runner}},
-                                      {"timeout", 3.0},
+                                      {"timeout", seconds_},
                                       {"startup", 10.0},
                                       {"fresh", true}};
     auto rules = actors::rules::Rules::from_json(
@@ -79,13 +81,14 @@ class Sandbox {
     }
   }
 
+  double seconds_;
   std::optional<actors::rules::Rules> rules_;
 };
 
 }  // namespace
 
-evaluation::CodeCheck sandboxed_code_check() {
-  return [sandbox = std::make_shared<Sandbox>()](const std::string& program) {
+evaluation::CodeCheck sandboxed_code_check(double seconds) {
+  return [sandbox = std::make_shared<Sandbox>(seconds)](const std::string& program) {
     return sandbox->run(program);
   };
 }

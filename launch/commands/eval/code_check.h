@@ -8,9 +8,9 @@
 
 namespace troupe::launch::commands {
 
-/// Each program runs in a new Python process without network, in an empty folder, for at most 3
-/// seconds and 512 MiB. It passes if it ends without an exception. The sandbox is started and tried
-/// at the first program. Errc::usage, not_found, unsupported where it cannot be started.
-evaluation::CodeCheck sandboxed_code_check();
+/// Each program runs in a new Python process without network, in an empty folder, for at most
+/// `seconds` and 512 MiB. It passes if it ends without an exception. The sandbox is started and
+/// tried at the first program. Errc::usage, not_found, unsupported where it cannot be started.
+evaluation::CodeCheck sandboxed_code_check(double seconds);
 
 }  // namespace troupe::launch::commands

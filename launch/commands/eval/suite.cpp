@@ -3,22 +3,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <filesystem>
 #include <iostream>
-#include <set>
+#include <map>
 
 #include "engine/base/files/file.h"
 #include "engine/base/log/log.h"
 #include "engine/base/text/text.h"
 #include "launch/commands/eval/code_check.h"
+#include "launch/commands/eval/loaded_tasks.h"
 #include "launch/commands/eval/model_files.h"
 #include "launch/commands/eval/output_file.h"
 #include "launch/commands/eval/suite_model.h"
-#include "launch/evaluation/bbh_examples.h"
 #include "launch/evaluation/report.h"
-#include "launch/evaluation/task_data.h"
 #include "launch/terminal/progress_line.h"
 #include "transports/mpi/mpi_world.h"
 
@@ -28,94 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using evaluation::TaskConfig;
 using evaluation::TaskRun;
-
-/// A task with its rows; `run.items` are those that are evaluated.
-struct LoadedTask {
-  evaluation::TaskRows rows;
-  TaskRun run;
-};
-
-Result<Json> chosen_samples(const SuiteOptions& options) {
-  if (options.samples.empty()) return Json();
-  auto chosen = read_json(options.samples);
-  RETURN_IF_ERROR(chosen);
-  if (!chosen->is_object())
-    return fail(Errc::usage, cat(options.samples, ": expected {\"task\": [numbers of items]}"));
-  return chosen;
-}
-
-/// The numbers of the items that are evaluated, in their order.
-Result<std::vector<std::int64_t>> item_numbers(const TaskConfig& task, std::int64_t count,
-                                               const SuiteOptions& options, const Json& chosen) {
-  std::set<std::int64_t> out;
-  if (const Json* list = chosen.find(task.name); list != nullptr && list->is_array()) {
-    for (const Json& each : list->array()) {
-      if (!each.is_integer() || each.integer() < 0 || each.integer() >= count)
-        return fail(Errc::usage, cat(options.samples, ": ", task.name,
-                                     ": expected numbers from 0 "
-                                     "to ",
-                                     count - 1, ", found ", each.dump()));
-      out.insert(each.integer());
-    }
-  } else if (chosen.is_null()) {
-    std::int64_t wanted = count;
-    if (options.limit > 0)
-      wanted =
-          options.limit < 1
-              ? static_cast<std::int64_t>(std::ceil(static_cast<double>(count) * options.limit))
-              : static_cast<std::int64_t>(options.limit);
-    for (std::int64_t n = 0; n < std::min(wanted, count); ++n) out.insert(n);
-  }
-  return std::vector(out.begin(), out.end());
-}
-
-Result<LoadedTask> load_task(const TaskConfig& task, const SuiteOptions& options,
-                             const Json& chosen) {
-  if (task.runs_code && !options.allow_code && options.print_prompt == 0)
-    return fail(Errc::usage, cat(task.name,
-                                 " runs programs that the model writes; give "
-                                 "--allow-code to run them in the sandbox (docs/evaluation.md)"));
-  const bool examples =
-      options.num_fewshot.value_or(task.num_fewshot.value_or(0)) > 0 && task.num_fewshot != 0;
-  LoadedTask out;
-  auto rows = evaluation::load_rows(task, {options.task_data, options.fewshot_data}, examples);
-  RETURN_IF_ERROR(rows);
-  out.rows = std::move(*rows);
-  auto prompts = evaluation::TaskPrompts::create(
-      task, out.rows,
-      {options.num_fewshot, static_cast<std::uint64_t>(options.fewshot_seed),
-       options.system_instruction});
-  RETURN_IF_ERROR(prompts);
-  auto numbers = item_numbers(task, std::ssize(out.rows.items), options, chosen);
-  RETURN_IF_ERROR(numbers);
-  out.run.task = &task;
-  out.run.num_fewshot = prompts->num_fewshot();
-  if (options.print_prompt > 0 && std::ssize(*numbers) > options.print_prompt)
-    numbers->resize(static_cast<std::size_t>(options.print_prompt));
-  for (const std::int64_t number : *numbers) {
-    auto item = prompts->item(number);
-    RETURN_IF_ERROR(item);
-    out.run.items.push_back(std::move(*item));
-  }
-  return out;
-}
-
-void print_prompts(const std::vector<LoadedTask>& tasks) {
-  for (const LoadedTask& task : tasks)
-    for (const auto& item : task.run.items) {
-      Json::Array continuations;
-      for (const std::string& each : item.continuations) continuations.emplace_back(each);
-      Json line = Json::Object{{"task", task.run.task->name},
-                               {"doc_id", item.number},
-                               {"sha256", evaluation::text_hash(item.context)},
-                               {"context", item.context},
-                               {"continuations", std::move(continuations)},
-                               {"target", item.target}};
-      if (task.run.task->output_type == evaluation::OutputType::generate_until)
-        line.set("generation_kwargs", task.run.task->generation);
-      std::cout << line.dump() << "\n";
-    }
-}
 
 Json line_of(std::size_t id, const AskedItem& asked, const AnsweredItem& answered) {
   Json::Array likelihoods, texts;
@@ -166,7 +76,7 @@ class Progress {
 };
 
 /// What the answers depend on.
-Json settings_of(const SuiteOptions& options, const evaluation::TaskSelection& selection,
+Json settings_of(const SuiteOptions& options, const LoadedSuite& suite,
                  const std::vector<AskedItem>& items, const engine::adapter::ModelFolders& folders,
                  const model::ModelOptions& model) {
   std::string asked;
@@ -175,14 +85,16 @@ Json settings_of(const SuiteOptions& options, const evaluation::TaskSelection& s
     for (const std::string& text : each.item->continuations) asked += text;
   }
   Json::Array tasks;
-  for (const TaskConfig& task : selection.tasks) tasks.emplace_back(task.name);
-  return Json::Object{{"model", checksums(folders.model)},
-                      {"adapter", checksums(folders.adapter)},
-                      {"dtype", name_of(model.dtype)},
-                      {"suite", options.suite},
-                      {"tasks", std::move(tasks)},
-                      {"items", static_cast<std::int64_t>(items.size())},
-                      {"prompts", evaluation::text_hash(asked)}};
+  for (const TaskConfig& task : suite.selection.tasks) tasks.emplace_back(task.name);
+  Json out = Json::Object{{"model", checksums(folders.model)},
+                          {"adapter", checksums(folders.adapter)},
+                          {"dtype", name_of(model.dtype)},
+                          {"suite", options.suite},
+                          {"tasks", std::move(tasks)},
+                          {"items", static_cast<std::int64_t>(items.size())},
+                          {"prompts", evaluation::text_hash(asked)}};
+  if (const Json* length = suite.facts.find("max_new_tokens")) out.set("max_new_tokens", *length);
+  return out;
 }
 
 Result<> check_output(const std::string& output) {
@@ -195,17 +107,29 @@ Result<> check_output(const std::string& output) {
   return {};
 }
 
+/// The ids that BoolQ compares, which are no words with every tokenizer.
+void add_answer_tokens(const SuiteModel& model, LoadedSuite& suite) {
+  for (const TaskConfig& task : suite.selection.tasks) {
+    if (task.scored != evaluation::Scored::last_token) continue;
+    const std::int64_t yes = model.last_token("Yes"), no = model.last_token("No");
+    suite.facts.set("answer_tokens", Json::Object{{"Yes", yes}, {"No", no}});
+    log_info(cat("boolq compares the tokens ", yes, " (Yes) and ", no, " (No)"));
+    return;
+  }
+}
+
 /// Answers of all items, those of an interrupted evaluation first.
-void answer_all(const SuiteOptions& options, const evaluation::TaskSelection& selection,
-                const model::ModelOptions& model_options, std::vector<LoadedTask>& tasks) {
+void answer_all(const SuiteOptions& options, const model::ModelOptions& model_options,
+                LoadedSuite& suite) {
   std::vector<AskedItem> items;
   std::vector<TaskRun*> runs;
-  for (LoadedTask& task : tasks)
+  for (LoadedTask& task : suite.tasks)
     for (const auto& item : task.run.items) {
       items.push_back({task.run.task, &item});
       runs.push_back(&task.run);
     }
   SuiteModel model(model_options);
+  add_answer_tokens(model, suite);
   std::optional<EvalFile> file;
   std::size_t done = 0;
   const auto keep = [&](AnsweredItem answered) {
@@ -216,7 +140,7 @@ void answer_all(const SuiteOptions& options, const evaluation::TaskSelection& se
   if (!options.output.empty()) {
     file.emplace(value_or_throw(EvalFile::open(
         options.output + "/items.jsonl",
-        settings_of(options, selection, items, model.folders(), model_options), items.size())));
+        settings_of(options, suite, items, model.folders(), model_options), items.size())));
     for (const Json& line : file->lines()) keep(value_or_throw(answer_in(line, items[done])));
     if (done > 0) log_info(cat("resuming at item ", done, " of ", items.size()));
   }
@@ -255,59 +179,81 @@ void write_results(const SuiteOptions& options, const Json& results,
   }
 }
 
-Json config_of(const SuiteOptions& options, const model::ModelOptions& model) {
-  return Json::Object{
-      {"model", "troupe"},
-      {"model_args", cat("pretrained=", model.model)},
-      {"dtype", name_of(model.dtype)},
-      {"suite", options.suite},
-      {"limit", options.limit > 0 ? Json(options.limit) : Json()},
-      {"num_fewshot", options.num_fewshot ? Json(*options.num_fewshot) : Json()},
-      {"fewshot_seed", options.fewshot_seed},
-      {"system_instruction",
-       options.system_instruction.empty() ? Json() : Json(options.system_instruction)},
-      {"bootstrap_iters", 100000}};
+Json config_of(const SuiteOptions& options, const model::ModelOptions& model,
+               const LoadedSuite& suite) {
+  Json out =
+      Json::Object{{"model", "troupe"},
+                   {"model_args", cat("pretrained=", model.model)},
+                   {"dtype", name_of(model.dtype)},
+                   {"suite", options.suite},
+                   {"limit", options.limit > 0 ? Json(options.limit) : Json()},
+                   {"num_fewshot", options.num_fewshot ? Json(*options.num_fewshot) : Json()},
+                   {"fewshot_seed", options.fewshot_seed},
+                   {"system_instruction",
+                    options.system_instruction.empty() ? Json() : Json(options.system_instruction)},
+                   {"bootstrap_iters", 100000}};
+  if (options.suite == "lm-eval")
+    out.set("chat_template", options.apply_chat_template)
+        .set("fewshot_as_multiturn", options.fewshot_as_multiturn);
+  for (const auto& [name, value] : suite.facts.object()) out.set(name, value);
+  return out;
+}
+
+std::vector<evaluation::TaskResult> score_all(const LoadedSuite& suite) {
+  std::map<double, evaluation::CodeCheck> checks;  // by their seconds
+  std::vector<evaluation::TaskResult> out;
+  for (const LoadedTask& task : suite.tasks) {
+    if (task.run.items.empty()) continue;
+    evaluation::CodeCheck& check = checks[task.run.task->code_seconds];
+    if (!check) check = sandboxed_code_check(task.run.task->code_seconds);
+    out.push_back(evaluation::score_task(task.run, check));
+  }
+  if (out.empty()) throw Failure({Errc::usage, "no item is evaluated; see --samples"});
+  return out;
+}
+
+/// What the table does not say of the suite mindspeed.
+std::string facts_text(const Json& facts) {
+  const Json *mode = facts.find("mode"), *defects = facts.find("defects"),
+             *lenient = facts.find("lenient"), *cells = facts.find("pandas_cells");
+  if (mode == nullptr) return "";
+  std::string out = cat("suite mindspeed, mode ", mode->string(),
+                        "; defects of the reference: ", defects->string());
+  if (lenient->boolean()) out += "; lenient: the first capital decides where it is right";
+  if (cells->is_integer() && cells->integer() > 0)
+    out += cat("; ", cells->integer(), " cells as pandas prints them");
+  return out + '\n';
 }
 
 }  // namespace
 
-int eval_suite(const SuiteOptions& options, const model::ModelOptions& model) {
-  if (options.suite != "lm-eval")
-    throw Failure({Errc::unsupported,
-                   cat("--suite ", options.suite, ": only the suite lm-eval exists so far")});
+std::optional<SuiteReport> evaluate_suite(const SuiteOptions& options,
+                                          const model::ModelOptions& model) {
   if (transports::mpi::under_mpirun())
     throw Failure({Errc::unsupported,
                    "eval --task: ranks of mpirun do not share the items of a task; run one process "
                    "(--threads N), or `troupe serve` under mpirun with lm-evaluation-harness"});
   value_or_throw(check_output(options.output));
-  const auto library = value_or_throw(evaluation::TaskLibrary::load(options.include_paths));
-  auto selection = value_or_throw(library.select(options.tasks));
-  const Json chosen = value_or_throw(chosen_samples(options));
-  const std::string& examples =
-      options.fewshot_data.empty() ? options.task_data : options.fewshot_data;
-  std::vector<LoadedTask> tasks;
-  tasks.reserve(selection.tasks.size());  // items keep their places
-  for (TaskConfig& task : selection.tasks) {
-    value_or_throw(evaluation::add_bbh_prompt(task, examples));
-    tasks.push_back(value_or_throw(load_task(task, options, chosen)));
-    tasks.back().run.rows = &tasks.back().rows;
-  }
+  const auto suite = value_or_throw(load_suite(options, model));
   if (options.print_prompt > 0) {
-    print_prompts(tasks);
-    return 0;
+    print_prompts(suite->tasks);
+    return std::nullopt;
   }
-  answer_all(options, selection, model, tasks);
-  const evaluation::CodeCheck check = sandboxed_code_check();
-  std::vector<evaluation::TaskResult> results;
-  for (const LoadedTask& task : tasks) {
-    if (task.run.items.empty()) continue;
-    results.push_back(evaluation::score_task(task.run, check));
-  }
-  if (results.empty()) throw Failure({Errc::usage, "no item is evaluated; see --samples"});
-  Json out = evaluation::results_json(selection, results, config_of(options, model));
-  out.set("model_name", model.model).set("date", static_cast<std::int64_t>(std::time(nullptr)));
-  write_results(options, out, results);
-  std::cout << (options.json ? out.dump(2) + "\n" : evaluation::results_table(selection, results));
+  answer_all(options, model, *suite);
+  SuiteReport out{suite->selection, score_all(*suite), {}, facts_text(suite->facts)};
+  out.json = evaluation::results_json(out.selection, out.tasks, config_of(options, model, *suite));
+  out.json.set("model_name", model.model)
+      .set("date", static_cast<std::int64_t>(std::time(nullptr)));
+  write_results(options, out.json, out.tasks);
+  return out;
+}
+
+int eval_suite(const SuiteOptions& options, const model::ModelOptions& model) {
+  const auto report = evaluate_suite(options, model);
+  if (!report) return 0;
+  std::cout << (options.json
+                    ? report->json.dump(2) + "\n"
+                    : evaluation::results_table(report->selection, report->tasks) + report->facts);
   return 0;
 }
 

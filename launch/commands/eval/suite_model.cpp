@@ -92,50 +92,62 @@ void SuiteModel::submit(engine::serving::Job job, const OpenItem& open,
 }
 
 void SuiteModel::submit_scores(Tokens tokens, std::size_t from, std::size_t likelihood,
-                               const OpenItem& open) {
+                               const OpenItem& open, double divisor) {
   Request request{.prompt = std::move(tokens)};
   request.params.max_new_tokens = 1;
   request.prompt_alternatives = 0;
   request.scored_from = static_cast<std::int32_t>(from);
   request.generates = false;
   engine::serving::Job job;
-  job.on_prompt = [open, from, likelihood](const engine::generate::PromptScores& scores) {
+  job.on_prompt = [open, from, likelihood, divisor](const engine::generate::PromptScores& scores) {
     evaluation::Likelihood& out = open->answered.answer.likelihoods[likelihood];
     for (std::size_t t = from; t < scores.logp.size(); ++t) {
       out.logp += static_cast<double>(scores.logp[t]);
       out.greedy = out.greedy && scores.rank[t] == 1;
     }
+    out.logp /= divisor;
   };
   job.request = std::make_shared<const Request>(std::move(request));
   submit(std::move(job), open, [](Generation&) {});
 }
 
-/// Choices, or one continuation: _encode_pair() of lm_eval/api/model.py.
+/// The tokens of a continuation with its context, and the first of them that is scored:
+/// _encode_pair() of lm_eval/api/model.py.
+std::pair<Tokens, std::size_t> SuiteModel::scored_tokens(const AskedItem& asked, std::size_t i,
+                                                         const Tokens& context) const {
+  const auto& item = *asked.item;
+  if (asked.task->scored == evaluation::Scored::last_token) {
+    Tokens whole = encode(item.context);
+    whole.push_back(last_token(item.continuations[i]));
+    return {whole, whole.size() - 1};
+  }
+  // acc_mutual_info scores the choices again after an empty context.
+  if (item.context.empty() || (!item.choices.empty() && i >= item.choices.size())) {
+    Tokens whole = value_or_throw(text_->encode(item.continuations[i], false));
+    if (whole.empty() || whole.front() != prefix_token())
+      whole.insert(whole.begin(), prefix_token());
+    return {whole, 1};
+  }
+  // What follows as many tokens as the context has, after those of the context alone: they may
+  // differ where a token spans both.
+  Tokens whole = encode(item.context + item.continuations[i]);
+  const std::size_t from = std::min(context.size(), whole.size());
+  std::copy_n(context.begin(), from, whole.begin());
+  return {whole, from};
+}
+
+/// Choices, or one continuation.
 void SuiteModel::start_scores(const AskedItem& asked, const OpenItem& open) {
   const auto& item = *asked.item;
   const auto most = static_cast<std::size_t>(model_.spec().max_positions - 1);
   auto& likelihoods = open->answered.answer.likelihoods;
   likelihoods.assign(item.continuations.size(), {.logp = 0, .greedy = true});
+  if (asked.task->scored == evaluation::Scored::whole_text) return start_whole_texts(asked, open);
+  // Spaces at the end of a context belong to the continuation.
   const std::string stripped = evaluation::right_stripped(item.context);
-  const std::string space = item.context.substr(stripped.size());
   const Tokens context = item.context.empty() ? Tokens() : encode(stripped);
   for (std::size_t i = 0; i < item.continuations.size(); ++i) {
-    // acc_mutual_info scores the choices again after an empty context.
-    const bool unconditional =
-        item.context.empty() || (!item.choices.empty() && i >= item.choices.size());
-    Tokens whole;
-    std::size_t from = 1;
-    if (unconditional) {
-      whole = value_or_throw(text_->encode(item.continuations[i], false));
-      if (whole.empty() || whole.front() != prefix_token())
-        whole.insert(whole.begin(), prefix_token());
-    } else {
-      // What follows as many tokens as the context has, after those of the context alone: they
-      // may differ where a token spans both.
-      whole = encode(stripped + space + item.continuations[i]);
-      from = std::min(context.size(), whole.size());
-      std::copy_n(context.begin(), from, whole.begin());
-    }
+    auto [whole, from] = scored_tokens(asked, i, context);
     const std::size_t scored = whole.size() - from;
     if (scored == 0) continue;
     open->answered.truncated |= cut_left(whole, most);
@@ -143,8 +155,30 @@ void SuiteModel::start_scores(const AskedItem& asked, const OpenItem& open) {
       throw Failure(
           {Errc::bad_input, cat(asked.task->name, ", item ", item.number, ": a continuation of ",
                                 scored, " tokens; the model has ", most + 1, " positions")});
-    submit_scores(std::move(whole), std::max<std::size_t>(whole.size() - scored, 1), i, open);
+    const std::size_t first = std::max<std::size_t>(whole.size() - scored, 1);
+    submit_scores(std::move(whole), first, i, open);
   }
+}
+
+/// The sum of negative log-probabilities over the number of tokens, with the first one, which has
+/// none (eval_impl/mmlu_ppl.py of MindSpeed-LLM); here with the other sign.
+void SuiteModel::start_whole_texts(const AskedItem& asked, const OpenItem& open) {
+  const auto most = static_cast<std::size_t>(model_.spec().max_positions - 1);
+  for (std::size_t i = 0; i < asked.item->continuations.size(); ++i) {
+    Tokens whole =
+        value_or_throw(text_->encode(asked.item->context + asked.item->continuations[i], true));
+    open->answered.truncated |= cut_left(whole, most);
+    const auto count = static_cast<double>(whole.size());
+    if (whole.size() > 1) submit_scores(std::move(whole), 1, i, open, count);
+  }
+}
+
+/// tokenizer.encode(text)[-1], with the special tokens that the tokenizer adds.
+std::int32_t SuiteModel::last_token(const std::string& text) const {
+  const Tokens tokens = value_or_throw(text_->encode(text, true));
+  if (tokens.empty())
+    throw Failure({Errc::usage, cat("the tokenizer has no token for ", quote(text))});
+  return tokens.back();
 }
 
 /// get_rolling_token_windows() and make_disjoint_window() of lm_eval/utils.py.
@@ -167,7 +201,8 @@ void SuiteModel::start_windows(const std::string& text, const OpenItem& open) {
 
 void SuiteModel::start_texts(const AskedItem& asked, const OpenItem& open) {
   AnswerSettings settings = value_or_throw(evaluation::answer_settings(*asked.task));
-  if (!end_text_.empty()) settings.stops.push_back(end_text_);
+  // evaluation.py of MindSpeed-LLM knows no stop strings.
+  if (!end_text_.empty() && !asked.task->rule) settings.stops.push_back(end_text_);
   const std::int64_t room = model_.spec().max_positions - 1 - settings.new_tokens;
   if (room < 1)
     throw Failure({Errc::usage,
@@ -180,9 +215,21 @@ void SuiteModel::start_texts(const AskedItem& asked, const OpenItem& open) {
   request.params.greedy = settings.temperature == 0;
   if (settings.temperature > 0) request.params.temperature = settings.temperature;
   request.params.stop_strings = settings.stops;
+  request.params.beams.count = settings.beams;
+  if (settings.beams > 1)
+    request.decode = [text = text_](std::span<const std::int32_t> ids) {
+      return text->decode(ids);
+    };
+  request.params.beams.length_penalty = settings.length_penalty;
   const auto shared = std::make_shared<const Request>(std::move(request));
   const auto repeats = static_cast<std::size_t>(asked.task->repeats);
   open->answered.answer.texts.resize(repeats);
+  if (settings.beams > 1) {
+    const auto found = value_or_throw(engine_->beam_search(*shared, {}));
+    for (std::string& text : open->answered.answer.texts)
+      text = before_stops(found.front().text, settings.stops);
+    return;
+  }
   for (std::size_t k = 0; k < repeats; ++k) {
     engine::serving::Job job;
     job.request = shared;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/serving/engine.h"
@@ -42,6 +43,8 @@ class SuiteModel {
   void answer(const std::vector<AskedItem>& items, const std::function<void(AnsweredItem)>& write);
   /// Rows computed, and tokens of prompts that the cache had.
   engine::serving::ServiceCounters counters() const { return engine_->counters(); }
+  /// The last token of a text, as Scored::last_token has it.
+  std::int32_t last_token(const std::string& text) const;
 
  private:
   /// What is asked of the engine about an item.
@@ -53,12 +56,15 @@ class SuiteModel {
   using OpenItem = std::shared_ptr<Open>;
 
   void start(const AskedItem& asked);
+  std::pair<std::vector<std::int32_t>, std::size_t> scored_tokens(
+      const AskedItem& asked, std::size_t i, const std::vector<std::int32_t>& context) const;
   void start_scores(const AskedItem& asked, const OpenItem& open);
+  void start_whole_texts(const AskedItem& asked, const OpenItem& open);
   void start_windows(const std::string& text, const OpenItem& open);
   void start_texts(const AskedItem& asked, const OpenItem& open);
-  /// Scores the tokens from `from` on; adds their sum to a likelihood of the item.
+  /// Scores the tokens from `from` on; adds their sum, divided, to a likelihood of the item.
   void submit_scores(std::vector<std::int32_t> tokens, std::size_t from, std::size_t likelihood,
-                     const OpenItem& open);
+                     const OpenItem& open, double divisor = 1);
   void submit(engine::serving::Job job, const OpenItem& open,
               std::function<void(engine::generate::Generation&)> on_end);
   std::vector<std::int32_t> encode(const std::string& text) const;

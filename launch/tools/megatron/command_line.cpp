@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/base/text/text.h"
+#include "launch/tools/megatron/evaluation.h"
 #include "launch/tools/megatron/flags.h"
 #include "launch/tools/megatron/inference.h"
 #include "launch/tools/megatron/training.h"
@@ -52,6 +53,10 @@ void add_programs(CLI::App& app, std::function<int()>& action) {
   add_program(app, action, "inference",
               "Answer a prompt and chat with the flags of MindSpeed-LLM's script inference",
               inference);
+  add_program(
+      app, action, "evaluation",
+      "Evaluate a model on public tasks with the flags of MindSpeed-LLM's script evaluation",
+      evaluation);
 }
 
 }  // namespace troupe::launch::tools::megatron

@@ -210,6 +210,20 @@ Result<InferenceRun> inference_run(const CommandLine& line) {
   return run;
 }
 
+Result<LineModel> model_of(const CommandLine& line) {
+  auto made = std::make_shared<std::optional<TemporaryFolder>>();
+  LeftOut values;
+  LineModel out;
+  auto folder = model_folder(line, *made, values);
+  RETURN_IF_ERROR(folder);
+  out.options.model = std::move(*folder);
+  out.options.overrides.values = values.overrides;
+  if (line.find("bf16")) out.options.dtype = engine::ops::Precision::bf16;
+  for (const std::string& note : values.notes) log_info(note);
+  out.made = std::move(made);
+  return out;
+}
+
 int inference(const std::vector<std::string>& words) {
   const auto line = value_or_throw(read_command_line(words));
   if (transports::mpi::under_mpirun() && transports::mpi::mpirun_size() > 1)

@@ -180,7 +180,10 @@ constinit const std::string_view megatron_flags_text = R"(
 > input-fp8-hf-path:1, output-hf-path:1, quant-type:1 | no | weights in FP8 are not converted
 
 # Evaluation
-> task-data-path:+, evaluation-batch-size:1, alternative-prompt:0, broadcast:0, instruction-template:1, no-chat-template:0, max-tokens-to-oom:1 | no | evaluation.py is not offered
+> task-data-path:* eval --task-data, max-eval-samples:1 eval --limit, alternative-prompt:0 eval --mode, chain-of-thought:0 eval --mode, no-chat-template:0 eval --no-chat-template, eval-language:1 eval --eval-language, origin-postprocess:0 eval --lenient, instruction-template:1 eval | program | of the program evaluation
+> evaluation-batch-size:1 | only 1 | the reference scores one row of a batch in cmmlu, boolq and hellaswag; results do not depend on batches here
+> broadcast:0, greedy:0 | so | one process evaluates all rows, without sampling
+> max-tokens-to-oom:1 | none | the cache has a fixed size
 
 # Other programs
 > model.model-name-or-path:1, model.enable-fsdp-low-precision-all-gather:*, model.quant-converters:*, model.quant-recipe-name:1, parallel.efsdp-shard-placement-fn:1, parallel.ep-dispatcher:1, parallel.ep-fsdp-size:1, parallel.ep-size:1, parallel.fsdp-size:1, inference.infer-backend:1, inference.max-new-tokens:1 | no | train_fsdp2.py and inference_fsdp2.py, programs of full sharding, are not offered
