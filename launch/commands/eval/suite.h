@@ -21,9 +21,9 @@ struct SuiteOptions {
   evaluation::mindspeed::Mode mode = evaluation::mindspeed::Mode::direct;
   evaluation::mindspeed::Language language = evaluation::mindspeed::Language::en;
   std::optional<std::int64_t> max_new_tokens;
-  std::string chat_template;         ///< of chat mode and --apply-chat-template; empty: the model's
+  std::string chat_template;  ///< of chat mode and --apply-chat-template; empty: the model's
   bool apply_chat_template = false, fewshot_as_multiturn = false;  ///< of the suite lm-eval
-  std::string instruction_template;  ///< of human_eval
+  std::string instruction_template;                                ///< of human_eval
   bool no_chat_template = false, fixed = false, lenient = false;
   bool pandas_cells = true, maps_words = true;
   std::vector<std::string> include_paths;  ///< folders of task files
