@@ -20,6 +20,7 @@
 #include "engine/base/text/terminal_text.h"
 #include "engine/base/text/text.h"
 #include "launch/audit/audit.h"
+#include "launch/cluster/launcher.h"
 #include "launch/cluster/network_namespace.h"
 #include "launch/cluster/worker.h"
 #include "launch/commands/arguments.h"
@@ -73,22 +74,26 @@ void add_train(CLI::App& app, Action& action) {
 }
 
 void add_launch(CLI::App& app, Action& action) {
-  auto cluster = std::make_shared<std::string>();
-  auto arguments = std::make_shared<std::vector<std::string>>();
+  auto options = std::make_shared<commands::LaunchArguments>();
   CLI::App* command = app.add_subcommand(
       "launch", "Train with several groups of processes: launch --cluster FILE -- train ...");
   command
-      ->add_option(
-          "--cluster", *cluster,
-          "YAML file with the groups of the run: role, count, parallel (docs/operations.md)")
+      ->add_option("--cluster", options->cluster,
+                   "YAML file with the groups of the run, and its hosts (docs/operations.md)")
       ->required();
-  command->add_option("command", *arguments, "train or explain, and its options")->required();
+  const auto ways = names_of(cluster::Via());
+  command
+      ->add_option("--via", options->via,
+                   "how groups are started: local, all on this host; ssh, on the hosts of the "
+                   "cluster file (the default where it has some); slurm, as steps of the "
+                   "allocation that this command runs in")
+      ->check(CLI::IsMember(std::vector<std::string>(ways.begin(), ways.end())));
+  command->add_option("command", options->words, "train or explain, and its options")->required();
   command->footer(
       "Example:\n  troupe launch --cluster cluster.yaml -- train --algorithm grpo --config "
       "run.yaml\n"
       "Run the same command again to resume.");
-  command->callback(
-      [cluster, arguments, &action] { action = commands::launch_action(*cluster, *arguments); });
+  command->callback([options, &action] { action = commands::launch_action(*options); });
 }
 
 /// Started by launch; hidden from --help.
@@ -96,8 +101,9 @@ void add_worker(CLI::App& app, Action& action) {
   auto timeout = std::make_shared<std::int64_t>(0);
   CLI::App* command = app.add_subcommand("worker", "One process of a launch")->group("");
   command->add_option("--timeout", *timeout);
-  command->callback(
-      [timeout, &action] { action = [timeout] { return cluster::worker(*timeout); }; });
+  command->callback([timeout, &action] {
+    action = [timeout] { return cluster::worker(*timeout, commands::build_text()); };
+  });
 }
 
 /// Used by launch and launch/mpirun.sh; hidden from --help.

@@ -29,6 +29,7 @@
 #   peers DIR  the tests of the servers of vLLM and llama.cpp, whose sources lie in DIR/vllm (0.33.0) and DIR/llama.cpp: those that
 #             tests/peers/*.txt name pass, are refused by name, or are about something else, in a virtual environment
 #   megatron DIR  the command lines of MindSpeed-LLM's published scripts, DIR/VERSION.jsonl (tests/megatron/scripts.py): which are taken
+#   hosts     runs over three hosts made of namespaces, by ssh and Slurm (as root; tests/hosts/runs.py): weights, ports, refusals; 20 steps
 #   package   the .deb and the archive in bare Debian systems (as root)
 #   evaluation [DIR]  troupe eval --task beside lm-evaluation-harness 0.4.13 through troupe serve, item by item, with 8192 and 512 positions, on rows made for the tests, in a
 #             virtual environment; with DIR the prompts of the published data that lie there (the layout of docs/evaluation.md)

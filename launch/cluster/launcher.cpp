@@ -19,6 +19,7 @@
 #include "engine/base/text/text.h"
 #include "launch/cluster/assignment.h"
 #include "launch/cluster/cluster_memory.h"
+#include "launch/cluster/host_command.h"
 #include "launch/cluster/network_namespace.h"
 #include "launch/cluster/supervisor.h"
 #include "launch/cluster/worker_command.h"
@@ -75,8 +76,11 @@ void refuse_to_be_suspended(int) {
 class Controller final : public run::Placement {
  public:
   /// `network_namespaces`: the system allows them.
-  Controller(const config::RunConfig& config, std::vector<NodeSpec> nodes, bool network_namespaces)
+  Controller(const config::RunConfig& config, std::vector<NodeSpec> nodes, Hosts hosts,
+             std::string build, bool network_namespaces)
       : nodes_(std::move(nodes)),
+        hosts_(std::move(hosts)),
+        build_(std::move(build)),
         network_namespaces_(network_namespaces),
         hangs_(std::chrono::seconds(config.train.timeout)),
         session_(config, "controller.log"),
@@ -133,6 +137,10 @@ class Controller final : public run::Placement {
     transports::HubOptions options{.name = "controller",
                                    .endpoints = {cat("ipc://", folder_.path(), "/hub")},
                                    .keys = hub_keys_};
+    if (!std::ranges::all_of(nodes_, [&](const NodeSpec& node) { return is_here(node, hosts_); }))
+      options.endpoints.push_back(
+          cat("tcp://", hosts_.controller_address, ':',
+              hosts_.controller_port == 0 ? "*" : std::to_string(hosts_.controller_port)));
     for (const NodeSpec& node : nodes_)
       options.spokes.emplace(keys_[node.name].public_key, node.name);
     options.link.linger = milliseconds(200);
@@ -151,24 +159,43 @@ class Controller final : public run::Placement {
 
   void start(const NodeSpec& node) {
     const transports::KeyPair& keys = keys_[node.name];
+    const bool here = is_here(node, hosts_);
+    const std::string scratch = value_or_throw(folder_.part(node.name));
+    const auto started = value_or_throw(host_start(node, hosts_, start_options(node, scratch)));
     Assignment assignment{.role = node.role,
                           .node = node.name,
-                          .endpoint = hub_->endpoints().front(),
+                          .endpoint = started.endpoint,
                           .server_key = hub_keys_.public_key,
                           .public_key = keys.public_key,
                           .secret_key = keys.secret_key,
                           .grid = node.parallel,
                           .config = config_on(node, session_.config()),
-                          .resume_from = session_.resume_from()};
+                          .resume_from = session_.resume_from(),
+                          .ranks_together = ranks_together(node, nodes_)};
     auto& threads = assignment.config.train.threads;
-    if (threads == 0) threads = threads_of(node, nodes_);
+    if (hosts_.via == Via::slurm && threads == 0) threads = processors_of_task();
+    if (!here) {
+      assignment.build = build_;
+      assignment.inputs =
+          value_or_throw(inputs_of(session_.identity(), node.role, session_.config().output));
+    }
     auto& listen = assignment.config.serve.listen;
     if (node.role == recipes::Role::rollout && !listen.empty())
       listen = value_or_throw(serve::listener_of(listen, number_in_role(node)));
-    const std::string scratch = value_or_throw(folder_.part(node.name));
-    const auto command = value_or_throw(worker_command(node, {scratch, network_namespaces_}));
-    log_debug(cat("starting ", node.name, ": ", join(command, " ")));
-    supervisor_.start(node.name, command, to_line(assignment));
+    log_debug(cat("starting ", node.name, ": ", join(started.command, " ")));
+    supervisor_.start(node.name, started.command, to_line(assignment));
+  }
+
+  HostStartOptions start_options(const NodeSpec& node, const std::string& scratch) const {
+    HostStartOptions options{.mpi = {scratch, network_namespaces_},
+                             .local_endpoint = hub_->endpoints().front(),
+                             .tcp_endpoint = hub_->endpoints().back()};
+    for (const NodeSpec& each : nodes_) {
+      if (each.blocks.size() < 2) continue;
+      if (each.name == node.name) options.divided_number = options.divided_groups;
+      ++options.divided_groups;
+    }
+    return options;
   }
 
   int number_in_role(const NodeSpec& node) const {
@@ -197,6 +224,8 @@ class Controller final : public run::Placement {
   }
 
   const std::vector<NodeSpec> nodes_;
+  const Hosts hosts_;
+  const std::string build_;
   const bool network_namespaces_;
   const run::HangGuard hangs_;
   run::Session session_;
@@ -259,6 +288,11 @@ void check_served(const config::RunConfig& config, const NodeSpec& node) {
                                   " ranks, whose network namespace no client can reach")});
 }
 
+std::vector<NodeSpec> nodes_here(std::vector<NodeSpec> nodes, const Hosts& hosts) {
+  std::erase_if(nodes, [&](const NodeSpec& node) { return !is_here(node, hosts); });
+  return nodes;
+}
+
 // Throws Failure if the models of all groups do not fit into the memory of this machine.
 void warn_of_memory(const config::RunConfig& config, const std::vector<NodeSpec>& nodes) {
   const auto warning = value_or_throw(
@@ -290,12 +324,40 @@ bool allows_network_namespaces() {
   return !denied;
 }
 
+/// Assigns the groups of a cluster file, and the hosts that they run on.
+void place(ClusterFile file, const LaunchOptions& options, ClusterRun& out) {
+  const bool has_hosts = !file.hosts.all.empty();
+  const Via via = options.via.value_or(has_hosts ? Via::ssh : Via::local);
+  if (via == Via::ssh && !has_hosts)
+    throw Failure({Errc::usage, cat("--via ssh: ", options.cluster,
+                                    " has no hosts; add them: "
+                                    "hosts: [{name: a, slots: 4}]")});
+  const bool places = has_hosts && via != Via::local;
+  out.nodes = places ? value_or_throw(placed_nodes_of(file)) : nodes_of(file.groups);
+  if (has_hosts && !places) out.run.warnings.push_back("--via local: all groups run on this host");
+  if (via == Via::local) return;
+  out.hosts = std::move(file.hosts);
+  out.hosts.via = via;
+}
+
+// Throws Failure outside an allocation. Without an address in the cluster file, the controller
+// listens on that of this node's name.
+void complete_slurm(Hosts& hosts) {
+  if (hosts.via != Via::slurm) return;
+  if (std::getenv("SLURM_JOB_ID") == nullptr)
+    throw Failure({Errc::usage,
+                   "--via slurm: expected to run in a Slurm allocation (sbatch, salloc), found no "
+                   "SLURM_JOB_ID; troupe launch --write-sbatch FILE writes a script to submit"});
+  if (hosts.controller_address.empty())
+    hosts.controller_address = value_or_throw(address_of_this_host());
+}
+
 }  // namespace
 
 ClusterRun resolve_cluster(const LaunchOptions& options) {
-  ClusterRun out{value_or_throw(recipes::resolve(options.sources)), {}};
+  ClusterRun out{value_or_throw(recipes::resolve(options.sources)), {}, {}};
   recipes::Resolved& run = out.run;
-  out.nodes = nodes_of(value_or_throw(read_cluster(options.cluster, run.config)));
+  place(value_or_throw(read_cluster(options.cluster, run.config)), options, out);
   if (auto lower = value_or_throw(run::limit_max_length(run.config)); !lower.empty())
     run.warnings.push_back(std::move(lower));
   if (run.config.rollout.threads > 0)
@@ -315,15 +377,16 @@ ClusterRun resolve_cluster(const LaunchOptions& options) {
 
 int launch(const LaunchOptions& options) {
   run::handle_interrupts();
-  const auto [run, nodes] = resolve_cluster(options);
+  auto [run, nodes, hosts] = resolve_cluster(options);
+  complete_slurm(hosts);
   for (const std::string& warning : run.warnings) log_warning(warning);
-  warn_of_memory(run.config, nodes);
+  warn_of_memory(run.config, nodes_here(nodes, hosts));
   raise_open_files_limit();
   constexpr int files = 20, files_of_group = 8;
   value_or_throw(check_open_files(files + files_of_group * static_cast<int>(nodes.size()),
                                   cat("a launch of ", nodes.size(), " groups")));
   const bool namespaces = largest_group(nodes) > 1 && allows_network_namespaces();
-  return Controller(run.config, nodes, namespaces).run();
+  return Controller(run.config, nodes, hosts, options.build, namespaces).run();
 }
 
 }  // namespace troupe::launch::cluster

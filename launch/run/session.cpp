@@ -155,14 +155,14 @@ Session::Session(const config::RunConfig& config, const std::string& log)
     read_state();
     keep_masks_of_earlier_version();
   }
-  const engine::checkpoint::Identity identity = identify(config_);
+  identity_ = identify(config_);
   if (!resume_from_.empty())
-    changes = check_identity(identity, resume_from_, state_->identity, config_);
+    changes = check_identity(identity_, resume_from_, state_->identity, config_);
   if (resumes_in_output()) prune_checkpoints(config_, *state_);
   if (!resume_from_.empty()) return_to_round_start();
   if (!resume_from_.empty()) log_info(cat("resuming from ", resume_from_));
   value_or_throw(folder_.replace("config.yaml", recipes::to_yaml(config_)));
-  record_start(config_, identity, resume_from_, done(), changes);
+  record_start(config_, identity_, resume_from_, done(), changes);
   const bool complete = config_.train.steps > 0 && done() >= config_.train.steps;
   if (!complete) check_checkpoint_space(config_, spec());
 }
