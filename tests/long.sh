@@ -214,6 +214,10 @@ run_evaluation() {
     mmlu_virology_continuation@5 gsm8k gsm8k_cot bbh_cot_fewshot_boolean_expressions bbh_fewshot_boolean_expressions humaneval boolq >&2
 }
 run_package() { tests/package.sh; }
+run_hosts() {
+  cmake/install_packages.sh with-hosts
+  python3 -B tests/hosts/runs.py build/release/troupe . long >&2
+}
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
   local log=tests/long.log commit

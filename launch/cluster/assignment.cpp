@@ -1,5 +1,8 @@
 #include "launch/cluster/assignment.h"
 
+#include <initializer_list>
+#include <utility>
+
 #include "engine/base/json/json.h"
 #include "engine/base/text/text.h"
 #include "launch/recipes/resolve.h"
@@ -78,30 +81,25 @@ Result<Assignment> assignment_of(std::string_view line) {
     RETURN_IF_ERROR(text);
     out.*field.member = std::move(*text);
   }
-  const auto tp = get_integer(*json, "tp", assignment_text),
-             dp = get_integer(*json, "dp", assignment_text),
-             pp = get_integer(*json, "pp", assignment_text),
-             cp = get_integer(*json, "cp", assignment_text),
-             together = get_integer(*json, "ranks_together", assignment_text);
+  for (const auto& [key, into] : std::initializer_list<std::pair<const char*, int*>>{
+           {"tp", &out.grid.tp},
+           {"dp", &out.grid.dp},
+           {"pp", &out.grid.pp},
+           {"cp", &out.grid.cp},
+           {"ranks_together", &out.ranks_together}}) {
+    const auto number = get_integer(*json, key, assignment_text);
+    RETURN_IF_ERROR(number);
+    *into = static_cast<int>(*number);
+  }
   auto inputs = inputs_in(*json);
-  const auto config = get_string(*json, "config", assignment_text);
-  RETURN_IF_ERROR(tp);
-  RETURN_IF_ERROR(dp);
-  RETURN_IF_ERROR(pp);
-  RETURN_IF_ERROR(cp);
-  RETURN_IF_ERROR(together);
   RETURN_IF_ERROR(inputs);
+  out.inputs = std::move(*inputs);
+  const auto config = get_string(*json, "config", assignment_text);
   RETURN_IF_ERROR(config);
   auto resolved = recipes::config_of(*config, std::string(assignment_text));
   RETURN_IF_ERROR(resolved);
   out.config = std::move(*resolved);
-  out.inputs = std::move(*inputs);
-  out.ranks_together = static_cast<int>(*together);
-  out.grid = {.dp = static_cast<int>(*dp),
-              .tp = static_cast<int>(*tp),
-              .pp = static_cast<int>(*pp),
-              .cp = static_cast<int>(*cp),
-              .order = out.config.parallel.order};
+  out.grid.order = out.config.parallel.order;
   return out;
 }
 

@@ -107,12 +107,10 @@ std::string zsh_value(const OptionEntry& option) {
 std::string zsh_arguments(const CommandEntry& command) {
   std::string out;
   for (const OptionEntry& option : command.options) {
-    if (option.names.empty())
-      out += cat(" \\\n        ", shell_word(cat("*", zsh_value(option))));
+    if (option.names.empty()) out += cat(" \\\n        ", shell_word(cat("*", zsh_value(option))));
     for (const auto& name : option.names)
-      out +=
-          cat(" \\\n        ",
-              shell_word(cat("*", name, "[", zsh_escaped(option.help), "]", zsh_value(option))));
+      out += cat(" \\\n        ",
+                 shell_word(cat("*", name, "[", zsh_escaped(option.help), "]", zsh_value(option))));
   }
   return out;
 }
@@ -152,12 +150,12 @@ std::string fish_script(const Commands& commands) {
   const std::string all = join(names(commands), " ");
   for (const CommandEntry& command : commands) {
     if (command.name.empty()) continue;
-    out += cat("complete -c troupe -f -n ",
-               shell_word(cat("not __fish_seen_subcommand_from ", all)), " -a ", command.name,
-               " -d ", shell_word(command.summary), "\n");
+    out +=
+        cat("complete -c troupe -f -n ", shell_word(cat("not __fish_seen_subcommand_from ", all)),
+            " -a ", command.name, " -d ", shell_word(command.summary), "\n");
     for (const OptionEntry& option : command.options) {
-      std::string line = cat("complete -c troupe -n ",
-                             shell_word("__fish_seen_subcommand_from " + command.name));
+      std::string line =
+          cat("complete -c troupe -n ", shell_word("__fish_seen_subcommand_from " + command.name));
       if (option.names.empty()) continue;
       for (const auto& name : option.names)
         line += name.starts_with("--") ? cat(" -l ", name.substr(2)) : cat(" -s ", name.substr(1));
