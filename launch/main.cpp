@@ -88,6 +88,9 @@ void add_launch(CLI::App& app, Action& action) {
                    "cluster file (the default where it has some); slurm, as steps of the "
                    "allocation that this command runs in")
       ->check(CLI::IsMember(std::vector<std::string>(ways.begin(), ways.end())));
+  command->add_option("--write-sbatch", options->write_sbatch,
+                      "write a script for sbatch, which runs this command with --via slurm, to "
+                      "this file, and start nothing");
   command->add_option("command", options->words, "train or explain, and its options")->required();
   command->footer(
       "Example:\n  troupe launch --cluster cluster.yaml -- train --algorithm grpo --config "

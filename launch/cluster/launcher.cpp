@@ -15,12 +15,14 @@
 #include "actors/runtime/thread_scheduler.h"
 #include "engine/base/environment/private_folder.h"
 #include "engine/base/files/environment_error.h"
+#include "engine/base/files/file.h"
 #include "engine/base/log/log.h"
 #include "engine/base/text/text.h"
 #include "launch/cluster/assignment.h"
 #include "launch/cluster/cluster_memory.h"
 #include "launch/cluster/host_command.h"
 #include "launch/cluster/network_namespace.h"
+#include "launch/cluster/sbatch.h"
 #include "launch/cluster/supervisor.h"
 #include "launch/cluster/worker_command.h"
 #include "launch/config/schema.h"
@@ -340,6 +342,18 @@ void place(ClusterFile file, const LaunchOptions& options, ClusterRun& out) {
   out.hosts.via = via;
 }
 
+int write_script(const LaunchOptions& options, const config::RunConfig& config,
+                 const std::vector<NodeSpec>& nodes, const Hosts& hosts) {
+  const std::string script = sbatch_script(nodes, hosts,
+                                           {.file = options.write_sbatch,
+                                            .program = value_or_throw(own_program()),
+                                            .cluster = options.cluster,
+                                            .words = options.words,
+                                            .threads = static_cast<int>(config.train.threads)});
+  value_or_throw(write_file_durably(options.write_sbatch, script));
+  return 0;
+}
+
 // Throws Failure outside an allocation. Without an address in the cluster file, the controller
 // listens on that of this node's name.
 void complete_slurm(Hosts& hosts) {
@@ -378,6 +392,7 @@ ClusterRun resolve_cluster(const LaunchOptions& options) {
 int launch(const LaunchOptions& options) {
   run::handle_interrupts();
   auto [run, nodes, hosts] = resolve_cluster(options);
+  if (!options.write_sbatch.empty()) return write_script(options, run.config, nodes, hosts);
   complete_slurm(hosts);
   for (const std::string& warning : run.warnings) log_warning(warning);
   warn_of_memory(run.config, nodes_here(nodes, hosts));

@@ -17,6 +17,9 @@ struct LaunchOptions {
   recipes::Sources sources;     ///< configuration of the run
   std::optional<Via> via = {};  ///< nullopt: ssh where the file has hosts
   std::string build = {};       ///< this program: "troupe 0.1.0 (commit 0123456789)"
+  /// Writes a script for sbatch to this path instead; "": none. `words` are the command in it.
+  std::string write_sbatch = {};
+  std::vector<std::string> words = {};
 };
 
 /// Runs until the algorithm ends, a signal arrives or a process of the cluster exits; returns this

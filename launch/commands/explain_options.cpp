@@ -99,6 +99,14 @@ std::function<int()> launch_action(const LaunchArguments& arguments) {
   command.add_flag("--dry-run", only_dry_run, "not with launch");
   add_logging(command);
   parse_rest(command, arguments.words);
+  if (!arguments.write_sbatch.empty()) {
+    if (options.via.value_or(cluster::Via::slurm) != cluster::Via::slurm)
+      throw ArgumentProblem(
+          cat("launch: --write-sbatch: expected --via slurm, found --via ", arguments.via));
+    options.via = cluster::Via::slurm;
+    options.write_sbatch = arguments.write_sbatch;
+    options.words = arguments.words;
+  }
   if (only_dry_run)
     throw ArgumentProblem(
         "launch: --dry-run is not supported; `troupe train --dry-run` runs one step in one "

@@ -17,6 +17,7 @@ void add_explain_options(CLI::App& command, ExplainOptions& options);
 struct LaunchArguments {
   std::string cluster;             ///< path of the cluster file
   std::string via;                 ///< a name of cluster::Via, or ""
+  std::string write_sbatch;        ///< path of a script for sbatch, or ""
   std::vector<std::string> words;  ///< train or explain, and its options
 };
 /// The command of a cluster, train or explain, and its options. Throws ArgumentProblem.

@@ -48,6 +48,8 @@ class Hosts:
         self.environment = dict(os.environ, PATH=f"{self.folder}/bin:{os.environ['PATH']}:/usr/sbin:/sbin")
 
     def __enter__(self):
+        if self.inits:  # they are there already
+            return self
         try:
             self._keys()
             # The bridge is in a namespace of its own, so that no rule of this machine's network applies.

@@ -106,6 +106,19 @@ def divided_policy(runs):
     return found["local"]
 
 
+def batch(runs, cluster, grpo):
+    """The script of --write-sbatch as it is written."""
+    script, output = runs.work / "run.sh", runs.work / "batch"
+    file = runs.file(SIX)
+    words = [PROGRAM, "launch", "--cluster", file, "--write-sbatch", str(script), "--", "train"] + GRPO + COMMON + ["--set", f"output={output}"]
+    written = runs.hosts.run("a", words)
+    ended = runs.hosts.run("a", ["sbatch", "--wait", f"--output={runs.work}/batch.log", str(script)], timeout=900)
+    weights = output / "latest" / "model.safetensors"
+    found = hashlib.sha256(weights.read_bytes()).hexdigest() if weights.exists() else "none"
+    check("GRPO, six groups, sbatch with the written script: the weights of one process", ended.returncode == 0 and found == grpo,
+          f"{written.stderr}{ended.stderr}{(runs.work / 'batch.log').read_text() if (runs.work / 'batch.log').exists() else ''}{cluster.log()}")
+
+
 def by_slurm(runs, grpo, sft):
     if slurm.missing():
         print(f"skipped: --via slurm: {slurm.missing()}", flush=True)
@@ -116,6 +129,7 @@ def by_slurm(runs, grpo, sft):
         for what, file in (("hosts of the file", runs.file(SIX)), ("where Slurm places them", str(anywhere))):
             code, weights, said = runs.launch(file, GRPO + COMMON, "slurm")
             check(f"GRPO, six groups, --via slurm, {what}: the weights of one process", code == 0 and weights == grpo, f"exit code {code}, {weights}\n{said}{cluster.log()}")
+        batch(runs, cluster, grpo)
         divided = runs.file([f"{{role: policy, hosts: [b, c], {GRID}}}"])
         pathlib.Path(divided).write_text(pathlib.Path(divided).read_text().replace("slots: 4", "slots: 2"))
         code, weights, said = runs.launch(divided, SFT + COMMON, "slurm")
@@ -173,7 +187,12 @@ def main():
     if why:
         print(f"skipped: {why}")
         return 77
-    with Hosts(NAMES) as hosts:
+    try:
+        made = Hosts(NAMES).__enter__()
+    except (RuntimeError, OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        print(f"skipped: the hosts cannot be made here: {error!r}")
+        return 77
+    with made as hosts:
         runs = Runs(hosts)
         grpo = six_groups(runs)
         sft = divided_policy(runs)

@@ -7,6 +7,7 @@
 #include "launch/cluster/assignment.h"
 #include "launch/cluster/cluster_file.h"
 #include "launch/cluster/host_command.h"
+#include "launch/cluster/sbatch.h"
 
 namespace troupe::launch {
 namespace {
@@ -168,6 +169,20 @@ TEST(ClusterHosts, SeveralHostsAreOneMpirun) {
   const auto refused = started(policy, true, no_mpi);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().what, HasSubstr("set mpi: {network: ...}"));
+}
+
+TEST(ClusterHosts, BatchScriptsQuoteTheCommand) {
+  const auto file = value_or_throw(cluster::parse_cluster(
+      cat(hosts, "groups: [{role: policy, parallel: {dp: 3}}]"), "c.yaml", sft()));
+  const std::string script = cluster::sbatch_script(
+      value_or_throw(cluster::placed_nodes_of(file)), file.hosts,
+      {"run.sh", "/bin/troupe", "c.yaml", {"train", "--set", "reward=[it's]"}, 2});
+  EXPECT_THAT(script, testing::StartsWith("#!/bin/bash\n"));
+  for (const char* line : {"#SBATCH --nodelist=a,b,c ", "#SBATCH --ntasks-per-node=4 ",
+                           "#SBATCH --cpus-per-task=2 ", "#SBATCH --no-kill "})
+    EXPECT_THAT(script, HasSubstr(line));
+  EXPECT_THAT(script, HasSubstr("run=('/bin/troupe' 'launch' '--cluster' 'c.yaml' '--via' 'slurm' "
+                                "'--' 'train' '--set' 'reward=[it'\\''s]')\n"));
 }
 
 TEST(ClusterHosts, AssignmentsKeepWhatIsCompared) {
