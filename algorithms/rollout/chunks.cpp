@@ -113,9 +113,11 @@ namespace {
 void record_samples(const ChunkedRequest& step,
                     const std::vector<protocol::Completion>& completions) {
   if (!step.ledger) return;
+  std::vector<const protocol::Completion*> arrived;
   for (const auto& completion : completions)
     if (!step.finished || !step.finished->find(step.batch, completion.sample_id))
-      step.ledger->sampled(step.batch, completion);
+      arrived.push_back(&completion);
+  step.ledger->sampled(step.batch, arrived);
 }
 
 // A chunk whose samples are complete, unless the request was stopped meanwhile.
