@@ -1,7 +1,6 @@
 #include "engine/models/decoder.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "engine/base/text/text.h"
@@ -63,21 +62,6 @@ PipelineStage stage_in(const ModelPart& part, const DecoderSpec& spec) {
   return stage_of(pp ? pp->rank() : 0, layers, pp ? part.chunks : 1);
 }
 
-// ALiBi slope of each head (Press et al. 2021): powers of 2^(-8/n) for the first n = 2^k heads; the
-// others take every second power for 2n heads.
-std::vector<float> alibi_slopes(const DecoderSpec& spec, parallel::Range heads, double scale) {
-  std::vector<float> slopes;
-  const double factor = spec.alibi_scaled ? scale : 1;
-  if (!spec.alibi) return slopes;
-  const int below = static_cast<int>(std::bit_floor(static_cast<unsigned>(spec.heads)));
-  for (std::int64_t head = heads.begin; head < heads.end; ++head) {
-    const double power = head < below ? -8.0 * static_cast<double>(head + 1) / below
-                                      : -4.0 * static_cast<double>(2 * (head - below) + 1) / below;
-    slopes.push_back(static_cast<float>(std::exp2(power) * factor));
-  }
-  return slopes;
-}
-
 /// Builds the modules of a decoder from its parameters, with their adapters.
 struct ModuleBuilder {
   nn::Parameters& parameters;
@@ -86,6 +70,7 @@ struct ModuleBuilder {
   collectives::TensorGroup* tp;
   const std::vector<nn::RotaryTable>& rotary;
   const bool& adapter_on;
+  nn::RouterBalance& balance;
 
   nn::Lora lora(const std::string& name) const;
   nn::Linear linear(const std::string& name, collectives::TensorGroup* group = nullptr) const {
@@ -118,9 +103,9 @@ struct ModuleBuilder {
     return {linear(name + "gate_proj"), linear(name + "up_proj"), linear(name + "down_proj", tp),
             spec.activation};
   }
-  nn::Mixture mixture(const std::string& name) const;
+  nn::Mixture mixture(const std::string& name, int index) const;
   FeedForward feed_forward(const std::string& layer, int index) const {
-    if (spec.has_experts(index)) return {mixture(layer + "mlp.")};
+    if (spec.has_experts(index)) return {mixture(layer + "mlp.", index)};
     return {mlp(layer + "mlp.")};
   }
   /// Layer `index` of the model, which has this place among the layers of the rank.
@@ -201,7 +186,7 @@ nn::LatentProjections ModuleBuilder::latent(const std::string& attention) const 
                                 .rank = spec.latent->key_rank});
 }
 
-nn::Mixture ModuleBuilder::mixture(const std::string& name) const {
+nn::Mixture ModuleBuilder::mixture(const std::string& name, int index) const {
   const ExpertsSpec& of = *spec.experts;
   const auto projection = [&](std::string_view which) {
     std::vector<const nn::Parameter*> experts;
@@ -217,7 +202,9 @@ nn::Mixture ModuleBuilder::mixture(const std::string& name) const {
                   .down = projection("down_proj"),
                   .activation = spec.activation,
                   .shared = {},
-                  .shared_gate = {}};
+                  .shared_gate = {},
+                  .balance = &balance,
+                  .layer = static_cast<std::size_t>(index)};
   if (of.shared_inner > 0) out.shared = mlp(name + "shared_experts.");
   if (of.shared_gate) out.shared_gate = linear(name + "shared_expert_gate");
   return out;
@@ -267,6 +254,7 @@ struct Decoder::Impl {
   nn::Head head;
   nn::ScoreHead score;
   bool adapter_on = true;
+  nn::RouterBalance balance;
 
   Impl(ops::Device& device, DecoderSpec wanted, bool with_gradients, const ModelPart& given)
       : spec(std::move(wanted)),
@@ -286,7 +274,9 @@ struct Decoder::Impl {
       whole =
           std::make_unique<nn::Parameters>(nn::Parameters::described(device, parameter_list(spec)));
     for (const auto& table : spec.rotary) rotary.emplace_back(device, table);
-    const ModuleBuilder build{parameters, spec, split, tp_tensors.get(), rotary, adapter_on};
+    const ModuleBuilder build{parameters, spec,       split,  tp_tensors.get(),
+                              rotary,     adapter_on, balance};
+    balance.layers.resize(static_cast<std::size_t>(spec.layers));
     nn::Parameter* table = parameters.find("model.embed_tokens.weight");
     if (stage.first())
       embedding = {table, tp_tensors.get(), static_cast<float>(spec.embedding_multiplier),
@@ -355,6 +345,9 @@ nn::Parameters& Decoder::parameters() {
 }
 const nn::Parameters& Decoder::parameters() const {
   return impl_->parameters;
+}
+nn::RouterBalance& Decoder::balance() {
+  return impl_->balance;
 }
 ops::Device& Decoder::device() const {
   return impl_->parameters.device();

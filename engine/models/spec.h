@@ -84,8 +84,8 @@ struct ExpertsSpec {
   std::int64_t shared_inner = 0;  ///< of the shared expert, a whole MLP; 0: none
   bool shared_gate = false;       ///< the shared expert has a gate
   std::vector<bool> sparse;       ///< [layers] whether a layer has experts; empty: all have
-  /// config.json asks for a load-balancing loss, which is not applied.
-  bool auxiliary_loss = false;
+  double auxiliary_coefficient = 0;  ///< router_aux_loss_coef of config.json
+  bool auxiliary_loss = false;       ///< output_router_logits: config.json asks for that loss
 };
 
 struct DecoderSpec {

@@ -1,5 +1,7 @@
 #include "engine/models/split.h"
 
+#include <bit>
+#include <cmath>
 #include <optional>
 
 #include "engine/base/errors/check.h"
@@ -149,6 +151,19 @@ std::vector<nn::ParameterSpec> parameter_list(const DecoderSpec& spec, const Spl
   }
   add_lora(spec, list, split.index == 0);
   return list;
+}
+
+std::vector<float> alibi_slopes(const DecoderSpec& spec, parallel::Range heads, double scale) {
+  std::vector<float> slopes;
+  const double factor = spec.alibi_scaled ? scale : 1;
+  if (!spec.alibi) return slopes;
+  const int below = static_cast<int>(std::bit_floor(static_cast<unsigned>(spec.heads)));
+  for (std::int64_t head = heads.begin; head < heads.end; ++head) {
+    const double power = head < below ? -8.0 * static_cast<double>(head + 1) / below
+                                      : -4.0 * static_cast<double>(2 * (head - below) + 1) / below;
+    slopes.push_back(static_cast<float>(std::exp2(power) * factor));
+  }
+  return slopes;
 }
 
 }  // namespace troupe::engine::models

@@ -102,6 +102,7 @@ Tensor Mixture::forward(const Tensor& x, const ForwardContext& pass, Saved& save
   const Tensor logits = router.forward(x, in_f32(pass), saved);
   ops::Routes routes = empty_routes(device, tokens);
   device.route(how, logits, choice_bias ? choice_bias->f32(device) : Tensor(), routes);
+  if (balance) balance->routed(device, how, logits, pass.layout.offsets, layer, routes);
   Tensor rows = device.empty({tokens * how.chosen, width});
   device.permute(x, routes, rows);
   const Tensor g = gate.forward(rows, routes, pass), u = up.forward(rows, routes, pass);
@@ -169,6 +170,7 @@ Tensor Mixture::backward(const Tensor& dy, const ForwardContext& pass, Saved& sa
   Tensor dx = device.empty(dy.shape()), dlogits = device.empty(logits.shape());
   device.permute_backward(drows, routes, dx);
   device.route_backward(how, logits, routes, dweights, dlogits);
+  if (balance) balance->backward(device, how, logits, routes, pass.layout.offsets, layer, dlogits);
   router.backward(dlogits, in_f32(pass), saved, dx, true);
   if (shared_gate) shared_gate->backward(dgate, in_f32(pass), saved, dx, true);
   if (shared) device.add(dx, shared->backward(dshared, pass, saved), dx);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/nn/mlp.h"
+#include "engine/nn/router_balance.h"
 
 namespace troupe::engine::nn {
 
@@ -38,6 +39,8 @@ struct Mixture {
   ops::Activation activation = ops::Activation::silu;
   std::optional<Mlp> shared;
   std::optional<Linear> shared_gate;  ///< [1, D]: sigmoid of it multiplies the shared expert
+  RouterBalance* balance = nullptr;   ///< of the model, in which this is `layer`; nullptr: none
+  std::size_t layer = 0;
 
   /// [T, D] -> [T, D]. A row of the result depends on that row of x only.
   Tensor forward(const Tensor& x, const ForwardContext& pass, Saved& saved) const;
