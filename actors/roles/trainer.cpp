@@ -38,9 +38,6 @@ Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
                             message.learning_rate,
                             static_cast<double>(found.tokens),
                             trainer_->version(),
-                            {},
-                            {},
-                            {},
                             {}};
   stats.entropy = found.report.find(engine::loss::entropy_statistic);
   stats.ratio = found.report.find(engine::loss::ratio_statistic);

@@ -274,8 +274,13 @@ struct Decoder::Impl {
       whole =
           std::make_unique<nn::Parameters>(nn::Parameters::described(device, parameter_list(spec)));
     for (const auto& table : spec.rotary) rotary.emplace_back(device, table);
-    const ModuleBuilder build{parameters, spec,       split,  tp_tensors.get(),
-                              rotary,     adapter_on, balance};
+    const ModuleBuilder build{.parameters = parameters,
+                              .spec = spec,
+                              .split = split,
+                              .tp = tp_tensors.get(),
+                              .rotary = rotary,
+                              .adapter_on = adapter_on,
+                              .balance = balance};
     balance.layers.resize(static_cast<std::size_t>(spec.layers));
     nn::Parameter* table = parameters.find("model.embed_tokens.weight");
     if (stage.first())

@@ -28,14 +28,14 @@ double balance_value(const ops::Router& how, const ops::RouterSums& sums) {
          (tokens * tokens);
 }
 
-void add_balance_slopes(const ops::Router& how, const ops::RouterSums& sums, double factor,
-                        std::span<double> slopes) {
+void add_balance_gradients(const ops::Router& how, const ops::RouterSums& sums, double factor,
+                           std::span<double> share_gradients) {
   if (sums.tokens == 0) return;
   const auto tokens = static_cast<double>(sums.tokens);
   const double each = factor * static_cast<double>(how.experts) /
                       (static_cast<double>(how.chosen) * tokens * tokens);
-  for (std::size_t e = 0; e < slopes.size(); ++e)
-    slopes[e] += each * static_cast<double>(sums.favourites[e]);
+  for (std::size_t e = 0; e < share_gradients.size(); ++e)
+    share_gradients[e] += each * static_cast<double>(sums.favourites[e]);
 }
 
 void RouterBalance::routed(ops::Device& device, const ops::Router& how, const Tensor& logits,
@@ -61,7 +61,7 @@ void RouterBalance::routed(ops::Device& device, const ops::Router& how, const Te
 void RouterBalance::backward(ops::Device& device, const ops::Router& how, const Tensor& logits,
                              const ops::Routes& routes, std::span<const std::int32_t> offsets,
                              std::size_t layer, Tensor& dlogits) const {
-  const std::vector<double>& batch = layers.at(layer).slopes;
+  const std::vector<double>& batch = layers.at(layer).share_gradients;
   if (batch.empty() && sequence_factor == 0 && micro_batch_factor == 0 && squares_factor == 0)
     return;
   const auto width = static_cast<std::size_t>(how.experts);
@@ -70,18 +70,18 @@ void RouterBalance::backward(ops::Device& device, const ops::Router& how, const 
   std::vector<double> common = batch;
   common.resize(width);
   if (micro_batch_factor != 0)
-    add_balance_slopes(how, sums_of(device, how, logits, routes, all)[0], micro_batch_factor,
-                       common);
-  std::vector<double> slopes;
+    add_balance_gradients(how, sums_of(device, how, logits, routes, all)[0], micro_batch_factor,
+                          common);
+  std::vector<double> share_gradients;
   for (std::size_t n = 0; n + 1 < segments.size(); ++n)
-    slopes.insert(slopes.end(), common.begin(), common.end());
+    share_gradients.insert(share_gradients.end(), common.begin(), common.end());
   if (sequence_factor != 0) {
     const auto sums = sums_of(device, how, logits, routes, offsets);
     for (std::size_t n = 0; n < sums.size(); ++n)
-      add_balance_slopes(how, sums[n], sequence_factor,
-                         std::span(slopes).subspan(n * width, width));
+      add_balance_gradients(how, sums[n], sequence_factor,
+                            std::span(share_gradients).subspan(n * width, width));
   }
-  device.add_router_slopes(how, logits, {segments, slopes, squares_factor}, dlogits);
+  device.add_router_slopes(how, logits, {segments, share_gradients, squares_factor}, dlogits);
 }
 
 }  // namespace troupe::engine::nn

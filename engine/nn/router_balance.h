@@ -16,15 +16,15 @@ struct LayerBalance {
   double sequences = 0;      ///< balance_value() summed over sequences
   double micro_batches = 0;  ///< the same over micro-batches
   /// [E] d(loss)/d(share) in every token, of losses over the batch; empty: none.
-  std::vector<double> slopes;
+  std::vector<double> share_gradients;
 };
 
 /// E / (k T^2) * sum over e of favourites[e] * shares[e] (Fedus et al. 2022, arXiv:2101.03961, eq.
 /// 4, for k choices): 1 where tokens are spread evenly; 0 without tokens.
 double balance_value(const ops::Router& how, const ops::RouterSums& sums);
 /// Adds factor * d(balance_value)/d(share), [E].
-void add_balance_slopes(const ops::Router& how, const ops::RouterSums& sums, double factor,
-                        std::span<double> slopes);
+void add_balance_gradients(const ops::Router& how, const ops::RouterSums& sums, double factor,
+                           std::span<double> share_gradients);
 
 struct RouterBalance {
   std::vector<LayerBalance> layers;  ///< [layers of the model]; those without experts are unused

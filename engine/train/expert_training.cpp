@@ -182,10 +182,11 @@ void ExpertTraining::set_slopes() {
   const ops::RouterSums all = joined();
   for (const std::size_t layer : layers_) {
     nn::LayerBalance& own = model_.balance().layers[layer];
-    own.slopes.assign(experts(), 0);
-    nn::add_balance_slopes(router(), own.sums, scale_ * coefficient(BalanceLoss::batch),
-                           own.slopes);
-    nn::add_balance_slopes(router(), all, times * coefficient(BalanceLoss::all_layers), own.slopes);
+    own.share_gradients.assign(experts(), 0);
+    nn::add_balance_gradients(router(), own.sums, scale_ * coefficient(BalanceLoss::batch),
+                              own.share_gradients);
+    nn::add_balance_gradients(router(), all, times * coefficient(BalanceLoss::all_layers),
+                              own.share_gradients);
   }
 }
 
@@ -233,7 +234,7 @@ void ExpertTraining::end() {
   nn::RouterBalance& balance = model_.balance();
   balance.sequence_factor = balance.micro_batch_factor = balance.squares_factor = 0;
   balance.capacity = 0;
-  for (nn::LayerBalance& layer : balance.layers) layer.slopes.clear();
+  for (nn::LayerBalance& layer : balance.layers) layer.share_gradients.clear();
 }
 
 void ExpertTraining::update_biases(bool updated) {

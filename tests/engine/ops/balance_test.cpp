@@ -120,8 +120,8 @@ TEST_P(Balance, SumsOfPartsAreThoseOfTheWhole) {
 
 TEST_P(Balance, GradientsAreThoseOfFiniteDifferences) {
   const Floats logits = random_floats(tokens * width, 3),
-               slope = random_floats(segments * width, 4);
-  const Doubles slopes = as_doubles(slope);
+               upstream = random_floats(segments * width, 4);
+  const Doubles gradients = as_doubles(upstream);
   constexpr double squares = 0.3, step = 1e-3;
   for (const RouterScore score : {RouterScore::softmax, RouterScore::sigmoid}) {
     const Router how{.experts = width, .chosen = k, .score = score};
@@ -131,13 +131,13 @@ TEST_P(Balance, GradientsAreThoseOfFiniteDifferences) {
       const auto found = sums(how, z, routes);
       for (std::size_t n = 0; n < segments; ++n) {
         for (std::size_t e = 0; e < at(width); ++e)
-          out += slopes[n * at(width) + e] * found[n].shares[e];
+          out += gradients[n * at(width) + e] * found[n].shares[e];
         out += squares * found[n].squares;
       }
       return out;
     };
     Tensor gradient = filled({tokens, width}, 2);
-    device().add_router_slopes(how, put({tokens, width}, logits), {bounds, slopes, squares},
+    device().add_router_slopes(how, put({tokens, width}, logits), {bounds, gradients, squares},
                                gradient);
     const Floats found = get(gradient);
     for (std::size_t i = 0; i < logits.size(); ++i) {
