@@ -88,5 +88,26 @@ TEST_F(ExpertRuns, WithRolloutsHaveNoLossUnlessItIsSet) {
               HasSubstr("train.experts.capacity"));
 }
 
+TEST_F(ExpertRuns, AdaptersOfExpertsAreTrainedAndResumed) {
+  run(pretraining("base", 1));
+  for (const char* form : {"--set 'lora.targets=[gate_proj, up_proj, down_proj]'",
+                           "--set 'lora.targets=[]' --set "
+                           "'lora.parameters=[mlp.experts.gate_up_proj, mlp.experts.down_proj]'"}) {
+    const auto sft = [&](const char* output, int steps) {
+      return arguments("sft", output,
+                       cat("--set model='", path("base/latest"), "' --set lora.rank=2 ", form,
+                           " --set train.max_length=96 --set train.schedule=constant "
+                           "--set train.save_every=2 --set train.steps=",
+                           steps));
+    };
+    for (const char* output : {"whole-adapter", "halves-adapter"})
+      std::filesystem::remove_all(path(output));
+    run(sft("whole-adapter", 4));
+    run(sft("halves-adapter", 2));
+    run(sft("halves-adapter", 4));
+    expect_same_bytes("whole-adapter", "halves-adapter");
+  }
+}
+
 }  // namespace
 }  // namespace troupe::test
