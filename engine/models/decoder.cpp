@@ -25,6 +25,17 @@ Split split_over(parallel::Communicator* tp, bool divides_rows, const DecoderSpe
   value_or_throw(check_split(spec, tp ? tp->size() : 1));
   Split split = split_of(spec, tp ? tp->rank() : 0, tp ? tp->size() : 1);
   split.divides_rows = divides_rows && tp != nullptr;
+  if (split.divides_rows && spec.experts)
+    throw Failure(Error{Errc::usage, cat("parallel.sp is not possible for a mixture of experts (",
+                                         spec.architecture, "); parallel.tp alone is")});
+  if (tp != nullptr && spec.lora)
+    for (const LoraTarget& target : spec.lora->targets)
+      if (target.module.find(".mlp.experts.") != target.module.npos)
+        throw Failure(
+            Error{Errc::usage,
+                  cat("parallel.tp is not possible with an adapter of experts (", target.module,
+                      "); more ranks can be replicas "
+                      "(parallel.dp) or stages (parallel.pp)")});
   if (split.divides_rows && spec.lora)
     throw Failure(Error{Errc::usage, "parallel.sp is not possible with an adapter (lora.rank)"});
   return split;

@@ -149,6 +149,7 @@ nn::Mixture ModuleBuilder::mixture(const std::string& name, int index) const {
                   .activation = spec.activation,
                   .shared = {},
                   .shared_gate = {},
+                  .tp = tp,
                   .balance = &balance,
                   .layer = static_cast<std::size_t>(index)};
   out.gate.lora = expert_lora(name, "gate_proj");

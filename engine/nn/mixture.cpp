@@ -124,11 +124,13 @@ Tensor Mixture::forward(const Tensor& x, const ForwardContext& pass, Saved& save
   device.gated(activation, g, u, h);
   const Tensor outputs = down.forward(h, routes, pass, saved);
   Tensor y = device.empty(x.shape());
+  const bool adds_shared = shared && (tp == nullptr || tp->rank() == 0);
   device.combine({.routes = routes,
                   .outputs = outputs,
-                  .shared = shared ? &shared_output : nullptr,
-                  .gate = shared_gate ? &gate_logits : nullptr},
+                  .shared = adds_shared ? &shared_output : nullptr,
+                  .gate = adds_shared && shared_gate ? &gate_logits : nullptr},
                  y);
+  if (tp != nullptr) tp->all_reduce(y, "the outputs of a mixture of experts");
   saved.push(logits);
   if (shared_gate) {
     saved.push(shared_output);
@@ -185,9 +187,11 @@ Tensor Mixture::backward(const Tensor& dy, const ForwardContext& pass, Saved& sa
                            .weights = dweights,
                            .shared = shared_gate ? &dshared : nullptr,
                            .gate = shared_gate ? &dgate : nullptr});
+  if (tp != nullptr) tp->all_reduce(dweights, "gradients of the weights of experts");
   const Tensor drows = experts_backward(doutputs, inner, routes, pass, saved);
   Tensor dx = device.empty(dy.shape()), dlogits = device.empty(logits.shape());
   device.permute_backward(drows, routes, dx);
+  if (tp != nullptr) tp->all_reduce(dx, "gradients of the inputs of a mixture of experts");
   device.route_backward(how, logits, routes, dweights, dlogits);
   if (balance) balance->backward(device, how, logits, routes, pass.layout.offsets, layer, dlogits);
   router.backward(dlogits, in_f32(pass), saved, dx, true);

@@ -47,7 +47,9 @@ struct Mixture {
   ops::Activation activation = ops::Activation::silu;
   std::optional<Mlp> shared;
   std::optional<Linear> shared_gate;  ///< [1, D]: sigmoid of it multiplies the shared expert
-  RouterBalance* balance = nullptr;   ///< of the model, in which this is `layer`; nullptr: none
+  /// Ranks that each have some inner channels of every expert; nullptr: this rank has all.
+  collectives::TensorGroup* tp = nullptr;
+  RouterBalance* balance = nullptr;  ///< of the model, in which this is `layer`; nullptr: none
   std::size_t layer = 0;
 
   /// [T, D] -> [T, D]. A row of the result depends on that row of x only.

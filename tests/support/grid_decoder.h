@@ -139,7 +139,7 @@ inline std::vector<GridModel> grid_models() {
   return all;
 }
 
-/// Models that pipeline stages can divide: a mixture of experts, too.
+/// The same, and a mixture of experts, which context parallelism does not divide.
 inline std::vector<GridModel> staged_models() {
   std::vector<GridModel> all = grid_models();
   all.push_back(mixture_model());

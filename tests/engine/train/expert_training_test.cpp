@@ -243,7 +243,8 @@ TrainerOptions everything() {
 }
 
 TEST(ExpertTraining, MicroBatchesChangeNoBit) {
-  for (const test::Grid grid : {test::Grid{1, 1}, test::Grid{2, 1}, test::Grid{1, 1, 2}}) {
+  for (const test::Grid grid :
+       {test::Grid{1, 1}, test::Grid{2, 1}, test::Grid{1, 1, 2}, test::Grid{1, 2}}) {
     TrainerOptions options = everything();
     options.micro_batch_tokens = 1 << 20;
     const BalancedRun whole = first_balanced_run(options, grid);
@@ -274,7 +275,8 @@ TEST(ExpertTraining, ReplicasAndStagesHaveTheLossesOfOneRank) {
   TrainerOptions options = everything();
   const BalancedRun one = first_balanced_run(options, {1, 1});
   const std::vector<std::pair<test::Grid, bool>> grids{
-      {{2, 1}, false}, {{2, 1}, true}, {{1, 1, 2}, false}, {{2, 1, 2}, true}};
+      {{2, 1}, false}, {{2, 1}, true}, {{1, 1, 2}, false}, {{2, 1, 2}, true},
+      {{1, 2}, false}, {{2, 2}, true}, {{1, 2, 2}, false}};
   for (const auto& [grid, zero] : grids) {
     options.shard_optimizer = zero;
     const BalancedRun two = first_balanced_run(options, grid);
@@ -371,6 +373,26 @@ TEST(ExpertTraining, OptionsThatContradictAreRefused) {
               HasSubstr("train.share_prefixes"));
   spec.experts->choice_bias = false;
   EXPECT_THAT(problem({.bias_rate = 1}), HasSubstr("has no choice bias"));
+}
+
+TEST(ExpertTraining, WhatTensorParallelismDoesNotHaveIsRefusedByName) {
+  const auto problems = [](test::GridModel model, bool divides_rows) {
+    return test::on_grid({1, 2}, [&](const test::Mesh& mesh) -> std::string {
+      const auto device = ops::make_cpu_device({.threads = 1});
+      try {
+        test::grid_decoder(*device, model, 3, mesh, true, {}, 1, divides_rows);
+      } catch (const Failure& failure) {
+        return failure.error().what;
+      }
+      return "accepted";
+    });
+  };
+  test::GridModel model = test::mixture_model();
+  EXPECT_THAT(problems(model, true), testing::Each(HasSubstr("parallel.sp is not possible")));
+  model.spec.lora =
+      models::LoraSpec{.targets = {{"model.layers.0.mlp.experts.down_proj", 2, 1}}, .saved = {}};
+  EXPECT_THAT(problems(model, false),
+              testing::Each(HasSubstr("not possible with an adapter of experts")));
 }
 
 TEST(ExpertTraining, ConfigAsksForTheLossOfTransformers) {
