@@ -14,6 +14,7 @@
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/read_checkpoint.h"
 #include "launch/config/run_config.h"
+#include "launch/recipes/experts.h"
 #include "launch/recipes/resolve.h"
 #include "launch/recipes/sampling.h"
 #include "launch/recipes/selection.h"
@@ -146,6 +147,8 @@ Session::Session(const config::RunConfig& config, const std::string& log)
       folder_(value_or_throw(OutputFolder::open(config.output, config.output_mode))) {
   value_or_throw(set_log_file(value_or_throw(folder_.folder("logs")), log));
   log_debug(cat("process ", ::getpid(), " has locked ", config.output));
+  if (const std::string losses = recipes::expert_losses_text(config_); !losses.empty())
+    log_info(losses);
   remove_temporaries(config_);
   remove_reward_folders();
   check_latest(config_.output);
