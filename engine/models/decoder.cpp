@@ -41,8 +41,8 @@ Split split_over(parallel::Communicator* tp, bool divides_rows, const DecoderSpe
   value_or_throw(check_split(spec, tp ? tp->size() : 1));
   Split split = split_of(spec, tp ? tp->rank() : 0, tp ? tp->size() : 1);
   split.divides_rows = divides_rows && tp != nullptr;
-  if (split.divides_rows && spec.lora)
-    throw Failure(Error{Errc::usage, "parallel.sp is not possible with an adapter (lora.rank)"});
+  if (split.divides_rows && spec.lora && spec.lora->dora)
+    throw Failure(Error{Errc::usage, "parallel.sp is not possible with magnitudes (lora.dora)"});
   return split;
 }
 
