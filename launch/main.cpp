@@ -44,6 +44,7 @@
 #include "launch/run/exit_code.h"
 #include "launch/tools/convert/command_line.h"
 #include "launch/tools/megatron/command_line.h"
+#include "launch/tools/megatron/training.h"
 #include "launch/tools/migration/command_line.h"
 #include "launch/tools/preprocess/command_line.h"
 #include "transports/mpi/mpi_world.h"
@@ -441,7 +442,7 @@ void add_commands(CLI::App& app, Action& action) {
 
 int program(int argc, char** argv) {
   actors::sandbox::run_if_helper(argc, argv);
-  auto launched = commands::launched_words(argc, argv);  // before signals are ignored
+  auto launched = commands::launched_words(argc, argv, tools::megatron::check_training);
   if (!launched) return report(launched.error().what, run::exit_code(launched.error().code));
   std::vector<std::string> words = std::move(*launched), own;
   open_standard_streams();

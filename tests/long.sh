@@ -29,7 +29,8 @@
 #   schemas DIR  JSON schemas of public collections that lie in DIR (named in tests/engine/constraints/schemas.py): how many are accepted; no random text is invalid
 #   peers DIR  the tests of the servers of vLLM and llama.cpp, whose sources lie in DIR/vllm (0.33.0) and DIR/llama.cpp: those that
 #             tests/peers/*.txt name pass, are refused by name, or are about something else, in a virtual environment
-#   megatron DIR  the command lines of MindSpeed-LLM's published scripts, DIR/VERSION.jsonl (tests/megatron/scripts.py): which are taken
+#   megatron DIR  the command lines of MindSpeed-LLM's published scripts, DIR/VERSION.jsonl (tests/megatron/scripts.py): which are taken, and which run two steps with small
+#             models (run_scripts.py); scripts as they are published, by bash
 #   hosts     runs over three hosts made of namespaces, by ssh and Slurm (as root; tests/hosts/runs.py): weights, ports, refusals; 20 steps
 #   package   the .deb and the archive in bare Debian systems (as root)
 #   evaluation [DIR]  troupe eval --task beside lm-evaluation-harness 0.4.13 through troupe serve, item by item, with 8192 and 512 positions, on rows made for the tests, in a
@@ -189,6 +190,8 @@ run_megatron() {
     return 1
   fi
   python3 -B tests/megatron/scripts.py build/release/troupe "$megatron"/*.jsonl >&2
+  python3 -B tests/megatron/bash_scripts.py build/release/troupe tests/data/megatron/scripts >&2
+  python3 -B tests/megatron/run_scripts.py build/release/troupe "$megatron"/*.jsonl >&2
 }
 run_peers() {
   local venv=build/peers-venv

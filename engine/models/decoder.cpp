@@ -36,8 +36,8 @@ Split split_over(parallel::Communicator* tp, bool divides_rows, const DecoderSpe
                   cat("parallel.tp is not possible with an adapter of experts (", target.module,
                       "); more ranks can be replicas "
                       "(parallel.dp) or stages (parallel.pp)")});
-  if (split.divides_rows && spec.lora)
-    throw Failure(Error{Errc::usage, "parallel.sp is not possible with an adapter (lora.rank)"});
+  if (split.divides_rows && spec.lora && spec.lora->dora)
+    throw Failure(Error{Errc::usage, "parallel.sp is not possible with magnitudes (lora.dora)"});
   return split;
 }
 
