@@ -37,6 +37,7 @@
 #include "launch/commands/score.h"
 #include "launch/commands/script_launcher.h"
 #include "launch/commands/serve/command_line.h"
+#include "launch/commands/status.h"
 #include "launch/commands/train.h"
 #include "launch/commands/version.h"
 #include "launch/parity/command_line.h"
@@ -331,6 +332,17 @@ void add_audit(CLI::App& app, Action& action) {
   command->callback([options, &action] { action = [options] { return audit::audit(*options); }; });
 }
 
+void add_status(CLI::App& app, Action& action) {
+  auto options = std::make_shared<commands::StatusOptions>();
+  CLI::App* command = app.add_subcommand(
+      "status", "Show what the processes of a running launch do, and what each waits for");
+  commands::path_option(
+      command->add_option("run", options->run, "output directory of a run")->required());
+  command->add_flag("--json", options->json, "print one JSON object");
+  command->callback(
+      [options, &action] { action = [options] { return commands::status(*options); }; });
+}
+
 void add_completion(CLI::App& app, Action& action) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command =
@@ -432,6 +444,7 @@ void add_commands(CLI::App& app, Action& action) {
                          tools::convert::add_convert,
                          add_info,
                          add_audit,
+                         add_status,
                          add_completion,
                          add_man,
                          tools::megatron::add_programs})

@@ -1,11 +1,13 @@
 #!/bin/bash
-# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...] [trainers --latest] [schemas DIR] [peers DIR] [megatron DIR] [evaluation DIR]
+# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...] [trainers --latest] [schemas DIR] [peers DIR] [megatron DIR] [evaluation DIR] [faults N]
 #   plain     every source compiled alone (no unity build), in build/plain, and every test
 #   asan      every test under AddressSanitizer and UBSan
 #   tsan      every test under ThreadSanitizer
 #   fuzz      each fuzz target for five minutes
 #   power     10,000 images of power failures of a ledger that is written: no acknowledged row is missing, the audit is clean
 #   kill      225 kills of runs, 240 damages to their files, 120 to what `troupe convert` and `merge` read, 20 of `troupe preprocess`, `troupe convert` and `merge` before every file operation, 117 crash points and simulated power failures; the other tests that kill processes, ten times; ranks and engine threads that hang, with the program's own times
+#   faults [N]  N faults (200) of processes of `troupe launch`, drawn by seed: SIGKILL, SIGSTOP for 2, 8 and 60 s, ended connections; the weights, the audit and what is left;
+#             20 kills of a rollout: the time until its samples are given away, and until its successor samples
 #   micro_batches  train.micro_batch_tokens 512 to 8192 on a tied, an untied and a LoRA model, f32 and bf16, dp 1 and 2, SFT, DPO and GRPO: equal bytes
 #   layouts   every layout of up to 8 ranks (dp, tp, pp, vpp, cp, sp, zero, overlap) for every method beside one rank: losses, gradients; threads, mpirun and a repetition: equal bytes
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
@@ -75,6 +77,10 @@ run_kill() {
   TROUPE_DAMAGES=60 selected system_test '*DamagedFiles*:*DamagedModels*'
   selected system_test '*Interrupted*' --gtest_repeat=10 --gtest_break_on_failure
   selected engine_checkpoint_test '*Crash*' --gtest_repeat=10
+}
+run_faults() {
+  python3 -B tests/system/faults.py build/release/troupe . "${faults:-200}" >&2
+  python3 -B tests/system/faults.py build/release/troupe . times >&2
 }
 run_micro_batches() {
   selected system_test '*All/MicroBatchRuns*' --gtest_also_run_disabled_tests
@@ -237,7 +243,7 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 
 # Every function run_PART above is a part, in the order of this file.
 mapfile -t known < <(sed -n 's/^run_\([a-z_]*\)() {.*/\1/p' tests/long.sh)
-parts=() schemas='' peers='' megatron='' evaluation='' latest=''
+parts=() schemas='' peers='' megatron='' evaluation='' latest='' faults=''
 while (($#)); do
   part=$1
   parts+=("$part")
@@ -247,6 +253,9 @@ while (($#)); do
     shift
   elif [[ $part == evaluation && -d ${1:-} ]]; then
     evaluation=$(realpath "$1")
+    shift
+  elif [[ $part == faults && ${1:-} =~ ^[0-9]+$ ]]; then
+    faults=$1
     shift
   elif [[ $part == trainers && ${1:-} == --latest ]]; then
     latest=yes

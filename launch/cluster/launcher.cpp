@@ -22,7 +22,9 @@
 #include "launch/cluster/cluster_memory.h"
 #include "launch/cluster/host_command.h"
 #include "launch/cluster/network_namespace.h"
+#include "launch/cluster/replacement.h"
 #include "launch/cluster/sbatch.h"
+#include "launch/cluster/status_writer.h"
 #include "launch/cluster/supervisor.h"
 #include "launch/cluster/worker_command.h"
 #include "launch/config/schema.h"
@@ -75,6 +77,10 @@ void refuse_to_be_suspended(int) {
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) errno = before;
 }
 
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 class Controller final : public run::Placement {
  public:
   /// `network_namespaces`: the system allows them.
@@ -90,9 +96,11 @@ class Controller final : public run::Placement {
         run_(session_, profile_),
         supervisor_({.output = config.output,
                      .on_exit = [this] { node_->cancel_asks(); },
+                     .replace = [this](ExitedProcess& lost) { return replace(lost); },
                      .access = config.output_mode}) {}
   ~Controller() override {
     supervisor_.kill_all();
+    status_.reset();
     node_.reset();
     if (hub_) hub_->close();  // calls the supervisor until then
   }
@@ -113,6 +121,11 @@ class Controller final : public run::Placement {
         log_warning(describe_unneeded(lost));
       return code;
     } catch (const Failure&) {
+      if (const std::string found = replacement_.divergence(); !found.empty()) {
+        supervisor_.kill_all();
+        log_error(found);
+        return run::exit_divergent;
+      }
       // The exit of a process first shows as a failed call; wait a moment for the cause.
       if (supervisor_.exit_within(milliseconds(500))) return report_exits();
       supervisor_.shut_down();
@@ -127,10 +140,12 @@ class Controller final : public run::Placement {
     for (const NodeSpec& node : nodes_) {
       if (node.role != role) continue;
       wait_for(node.name);
-      all.push_back({node.name, std::string(to_string(role))});
+      const bool replaced = role == recipes::Role::rollout && replacement_.replaces(node.name);
+      all.push_back({node.name, std::string(to_string(role)), replaced ? 1u : 0u});
     }
     return all;
   }
+  algorithms::Recovery* recovery() override { return replacement_.recovery(); }
   std::size_t chunks_per_rollout() const override { return 4; }
   bool streams_weights() const override { return true; }
 
@@ -146,23 +161,98 @@ class Controller final : public run::Placement {
     for (const NodeSpec& node : nodes_)
       options.spokes.emplace(keys_[node.name].public_key, node.name);
     options.link.linger = milliseconds(200);
-    options.link.on_peer = [this](const transports::PeerEvent& event) {
-      if (event.what == transports::PeerEvent::What::joined) {
-        log_debug(cat(event.node, " has joined"));
-        joined_.add(event.node);
-      } else {
-        supervisor_.disconnected(event.node, cat("was lost: ", event.why));
-      }
-    };
+    options.link.silence = session_.config().recovery.silence_time();
+    options.link.stateless = replacement_.stateless();
+    options.link.on_peer = [this](const transports::PeerEvent& event) { note(event); };
     hub_ = value_or_throw(transports::Hub::bind(std::move(options)));
-    node_.emplace("controller", scheduler_, *hub_, run_.node_options());
+    actors::NodeOptions of_node = run_.node_options();
+    of_node.on_late = [this](transports::Frame frame) { replacement_.late(std::move(frame)); };
+    of_node.on_cancelled = [this] { replacement_.end(); };
+    node_.emplace("controller", scheduler_, *hub_, std::move(of_node));
+    control_ = &node_->control();
+    replacement_.on_divergence([this] { node_->cancel_asks(); });
     hub_->open();
+    status_.emplace(session_.folder(), *control_, [this] { return status(); });
   }
 
-  void start(const NodeSpec& node) {
+  // On the control executor.
+  run::RunStatus status() {
+    run::RunStatus out{.time = seconds_since_1970(), .process = ::getpid(), .groups = {}};
+    const auto processes = supervisor_.processes();
+    for (const NodeSpec& node : nodes_) {
+      run::GroupStatus group{.node = node.name, .role = std::string(to_string(node.role))};
+      for (const StartedProcess& process : processes)
+        if (process.node == node.name && !process.replaced && process.alive)
+          group.pid = process.pid;
+      describe_work(node, group);
+      out.groups.push_back(std::move(group));
+    }
+    return out;
+  }
+
+  void describe_work(const NodeSpec& node, run::GroupStatus& group) {
+    const transports::OpenRequests open = hub_->open_requests(node.name);
+    const auto* groups = replacement_.recovery();
+    const bool present =
+        groups ? groups->present(node.name) && joined_.wait(node.name, milliseconds(0))
+               : joined_.wait(node.name, milliseconds(0));
+    group.queue = static_cast<std::int64_t>(open.count);
+    group.restarts = replacement_.restarts(node.name);
+    group.state = group.pid == 0   ? "lost"
+                  : !present       ? "starting"
+                  : open.count > 0 ? "works"
+                                   : "waits";
+    if (open.count > 0) {
+      group.waits_for = open.oldest;
+      group.seconds =
+          std::chrono::duration<double>(transports::LinkTime::clock::now() - open.since).count();
+    }
+    if (!groups || node.role != recipes::Role::rollout) return;
+    group.version = groups->version(node.name);
+    group.leased = static_cast<std::int64_t>(groups->leased(node.name));
+  }
+
+  // On the transport's thread.
+  void note(const transports::PeerEvent& event) {
+    const bool joined = event.what == transports::PeerEvent::What::joined;
+    control_->post([this, event, joined] {
+      if (joined)
+        replacement_.joined(event.node, event.incarnation);
+      else
+        replacement_.lost(event.node, event.incarnation);
+    });
+    if (!joined)
+      return supervisor_.disconnected(event.node, cat("was lost: ", event.why), event.incarnation);
+    log_debug(cat(event.node, " has joined"));
+    joined_.add(event.node);
+    supervisor_.joined(event.node, event.incarnation);
+  }
+
+  // On the watcher's thread.
+  bool replace(ExitedProcess& lost) {
+    if (!joined_.wait(lost.node, milliseconds(0)) || !replacement_.admits(lost)) return false;
+    const NodeSpec& node = *std::ranges::find(nodes_, lost.node, &NodeSpec::name);
+    const std::uint64_t number = lost.incarnation + 1;
+    log_warning(cat(describe_one(lost), lost.running ? ", and has not exited" : "",
+                    "; another process takes its place"));
+    // It has the address at which the successor listens.
+    if (lost.running && !session_.config().serve.listen.empty()) ::kill(-lost.pid, SIGKILL);
+    try {
+      keys_[node.name] = transports::new_keys();
+      value_or_throw(hub_->replace(node.name, keys_[node.name].public_key, lost.how));
+      start(node, number);
+    } catch (const Failure& failure) {
+      lost.advice = cat("Another process could not take its place: ", failure.what(), ".");
+      return false;
+    }
+    return true;
+  }
+
+  void start(const NodeSpec& node, std::uint64_t incarnation = 1) {
     const transports::KeyPair& keys = keys_[node.name];
     const bool here = is_here(node, hosts_);
-    const std::string scratch = value_or_throw(folder_.part(node.name));
+    const std::string scratch = value_or_throw(
+        folder_.part(incarnation == 1 ? node.name : cat(node.name, "-", incarnation)));
     const auto started = value_or_throw(host_start(node, hosts_, start_options(node, scratch)));
     Assignment assignment{.role = node.role,
                           .node = node.name,
@@ -185,7 +275,7 @@ class Controller final : public run::Placement {
     if (node.role == recipes::Role::rollout && !listen.empty())
       listen = value_or_throw(serve::listener_of(listen, number_in_role(node)));
     log_debug(cat("starting ", node.name, ": ", join(started.command, " ")));
-    supervisor_.start(node.name, started.command, to_line(assignment));
+    supervisor_.start(node.name, started.command, to_line(assignment), incarnation);
   }
 
   HostStartOptions start_options(const NodeSpec& node, const std::string& scratch) const {
@@ -241,11 +331,14 @@ class Controller final : public run::Placement {
   }();
   run::AlgorithmRun run_;
   JoinedNodes joined_;
+  Replacement replacement_{session_.config(), nodes_};  // outlives those whose threads use it
   std::shared_ptr<run::TextModel> text_;
   std::unique_ptr<transports::Hub> hub_;
   actors::ThreadScheduler scheduler_;
   std::optional<actors::Node> node_;
+  actors::Executor* control_ = nullptr;  // of the node; lives as long as the scheduler
   Supervisor supervisor_;
+  std::optional<StatusWriter> status_;
 };
 
 /// Copies parallel.* of the policy from the cluster file to the run. Throws Failure if the run file

@@ -65,9 +65,13 @@ void wait_for_end_of_input() {
 }
 
 // Called on the transport's thread if launch no longer responds, so that it cannot stop this
-// process.
-void on_hub_lost(const transports::PeerEvent& event) {
-  if (event.what != transports::PeerEvent::What::lost) return;
+// process, or does not want it any more.
+void on_hub_event(const transports::PeerEvent& event) {
+  if (event.what == transports::PeerEvent::What::joined) return;
+  if (event.what == transports::PeerEvent::What::fenced) {
+    log_error(cat("the controller refuses this process: ", event.why));
+    ::_exit(run::exit_fenced);
+  }
   log_error(cat("lost the connection to the controller: ", event.why));
   ::_exit(run::exit_code(Errc::closed));
 }
@@ -76,7 +80,8 @@ transports::SpokeOptions spoke_options(const Assignment& a) {
   transports::SpokeOptions options{
       .name = a.node, .hub = "controller", .endpoint = a.endpoint, .hub_public_key = a.server_key};
   options.keys = {a.public_key, a.secret_key};
-  options.link.on_peer = on_hub_lost;
+  options.link.on_peer = on_hub_event;
+  options.link.silence = a.config.recovery.silence_time();
   return options;
 }
 
