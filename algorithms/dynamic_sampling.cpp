@@ -52,9 +52,10 @@ void record_dropped(const Sampling& from, const std::vector<std::uint64_t>& ids,
   if (!from.ledger) return;
   std::set<std::uint64_t> kept;
   for (const auto& completion : batch.completions) kept.insert(completion.sample_id);
-  for (const std::uint64_t id : ids)
-    if (!kept.contains(id))
-      from.ledger->dropped(from.batch, id, "dynamic sampling: no differences, or a full batch");
+  std::vector<std::uint64_t> others;
+  std::ranges::copy_if(ids, std::back_inserter(others),
+                       [&](auto id) { return !kept.contains(id); });
+  from.ledger->dropped(from.batch, others, "dynamic sampling: no differences, or a full batch");
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ double rows_per_second(const Load& load) {
       const bool sampled = load.payload_bytes > 0 && n % 6 == 0;
       last = value_or_throw(
           ledger->append({.kind = sampled ? Kind::sampled : Kind::rewarded,
-                          .sample = std::int64_t{group} * load.rows + n,
+                          .samples = {std::int64_t{group} * load.rows + n},
                           .batch = group,
                           .detail = R"({"reward":1,"parts":{"exact_match":1}})"},
                          sampled ? std::string(load.payload_bytes, 'x') : std::string()));

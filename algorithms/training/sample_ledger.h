@@ -32,11 +32,13 @@ class SampleLedger {
   void admitted(std::int64_t batch, const std::vector<actors::protocol::SampleRequest>& requests);
   void leased(std::int64_t batch, const std::vector<actors::protocol::SampleRequest>& requests,
               const std::string& rollout);
-  void sampled(std::int64_t batch, const actors::protocol::Completion& completion);
+  void sampled(std::int64_t batch,
+               const std::vector<const actors::protocol::Completion*>& completions);
   void rewarded(std::int64_t batch, const std::vector<std::uint64_t>& sample_ids,
                 const std::vector<actors::protocol::RewardResult>& rewards);
   void batched(std::int64_t batch, const std::vector<actors::protocol::Completion>& completions);
-  void dropped(std::int64_t batch, std::uint64_t sample_id, std::string_view reason);
+  void dropped(std::int64_t batch, const std::vector<std::uint64_t>& sample_ids,
+               std::string_view reason);
   /// Adds a batch of an update to the hash of the next committed().
   void trained(const engine::data::Experience& batch);
   /// Steps (previous, step] are complete; `state` is what a run resumes from, `selection` that of
@@ -55,9 +57,10 @@ class SampleLedger {
   engine::ledger::LedgerCounts counts() const { return ledger_->counts(); }
 
  private:
-  std::int64_t append(engine::ledger::Kind kind, std::optional<std::int64_t> sample,
-                      std::optional<std::int64_t> batch, std::optional<std::int64_t> step,
-                      Json detail = {}, std::string hash = {});
+  void append(engine::ledger::Kind kind, std::optional<std::int64_t> batch,
+              std::optional<std::int64_t> step, Json detail = {}, std::string hash = {});
+  void append_samples(engine::ledger::Kind kind, std::int64_t batch,
+                      std::vector<std::int64_t> samples, Json detail = {});
   void remove_segments(std::int64_t batches);
 
   std::unique_ptr<engine::ledger::Ledger> ledger_;
@@ -67,8 +70,9 @@ class SampleLedger {
   std::optional<std::int64_t> saved_;                ///< batches of the newest complete one
 };
 
-/// The form of a completion in a segment: the size of its header (8 bytes, little-endian), the
-/// header, and each part after its size; header and parts are those of transports/wire/codec.h.
+/// The form of a completion in a segment, where those of a row follow each other: the size of its
+/// header (8 bytes, little-endian), the header, and each part after its size; header and parts are
+/// those of transports/wire/codec.h.
 std::string payload_of(const actors::protocol::Completion& completion);
 
 /// XXH3-128 of the checksums of all tensors (8 bytes each, little-endian) in ascending order.

@@ -15,11 +15,6 @@
 namespace troupe::engine::ledger {
 namespace {
 
-void append_number(std::string& out, std::int64_t number) {
-  for (int shift = 0; shift < 64; shift += 8)
-    out.push_back(static_cast<char>((static_cast<std::uint64_t>(number) >> shift) & 0xff));
-}
-
 // The number of "000007.seg", 0 for another name.
 std::int64_t segment_of(const std::string& name) {
   long long number = 0;
@@ -68,12 +63,13 @@ Result<> SegmentWriter::write(std::int64_t sequence, const Place& place, std::st
                               const std::string& hash) {
   if (place.segment != segment_) RETURN_IF_ERROR(open(place.segment));
   std::string frame = "TSEGREC1";
-  append_number(frame, sequence);
-  append_number(frame, std::ssize(payload));
+  append_number(frame, static_cast<std::uint64_t>(sequence));
+  append_number(frame, payload.size());
   frame += hash;
-  frame += payload;
   written_ = true;
-  return write_whole(file_.get(), frame, folder_.path_of(segment_name(segment_)));
+  const std::string path = folder_.path_of(segment_name(segment_));
+  RETURN_IF_ERROR(write_whole(file_.get(), frame, path));
+  return write_whole(file_.get(), payload, path);
 }
 
 Result<int> SegmentWriter::sync() {

@@ -10,7 +10,7 @@ namespace {
 // Events of the surviving history: those that no later start has taken back.
 constexpr const char* schema = R"(
 CREATE TABLE IF NOT EXISTS events(
-  sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, sample INTEGER, batch INTEGER, step INTEGER,
+  sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, samples TEXT, batch INTEGER, step INTEGER,
   hash TEXT, detail TEXT, segment INTEGER, "offset" INTEGER, bytes INTEGER, chain TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS starts ON events(sequence) WHERE kind = 'started';
 CREATE INDEX IF NOT EXISTS removals ON events(segment) WHERE kind = 'removed';
@@ -19,13 +19,16 @@ CREATE VIEW IF NOT EXISTS surviving AS SELECT * FROM events e WHERE NOT EXISTS (
   SELECT 1 FROM events s WHERE s.kind = 'started' AND s.sequence > e.sequence
   AND coalesce(json_extract(s.detail, '$.length'), 0) < e.sequence);
 CREATE VIEW IF NOT EXISTS samples AS
-  SELECT sample, max(batch) AS batch,
+  SELECT each.value AS sample, max(batch) AS batch,
     CASE WHEN max(kind = 'dropped') THEN 'dropped' WHEN max(kind = 'batched') THEN 'batched'
       WHEN max(kind = 'rewarded') THEN 'rewarded' WHEN max(kind = 'sampled') THEN 'sampled'
       WHEN max(kind = 'leased') THEN 'leased' ELSE 'admitted' END AS state,
-    max(CASE WHEN kind = 'sampled' THEN hash END) AS hash,
-    max(CASE WHEN kind = 'rewarded' THEN json_extract(detail, '$.reward') END) AS reward
-  FROM surviving WHERE sample IS NOT NULL GROUP BY sample;
+    max(CASE WHEN kind = 'sampled'
+      THEN json_extract(detail, '$.hashes[' || each.key || ']') END) AS hash,
+    max(CASE WHEN kind = 'rewarded'
+      THEN json_extract(detail, '$.rewards[' || each.key || ']') END) AS reward
+  FROM surviving, json_each(surviving.samples) AS each
+  WHERE samples IS NOT NULL GROUP BY each.value;
 )";
 
 void bind_optional(Statement& statement, int parameter, const std::optional<std::int64_t>& value) {
@@ -172,7 +175,7 @@ Result<> Store::insert(const Row& row) {
   const Anchor next{chain_.length + 1, chain_hash(chain_.head, text_of(chain_.length + 1, row))};
   insert_.bind(0, next.length);
   insert_.bind(1, name_of(row.kind));
-  bind_optional(insert_, 2, row.sample);
+  bind_text(insert_, 2, text_of(row.samples));
   bind_optional(insert_, 3, row.batch);
   bind_optional(insert_, 4, row.step);
   bind_text(insert_, 5, row.hash);

@@ -10,7 +10,7 @@
 
 namespace troupe::engine::ledger {
 
-inline constexpr std::int64_t store_format = 1;
+inline constexpr std::int64_t store_format = 2;
 
 class Store {
  public:

@@ -11,7 +11,7 @@
 namespace troupe::launch::audit {
 namespace {
 
-constexpr std::int64_t known_format = 1;
+constexpr std::int64_t known_format = 2;
 
 std::optional<std::int64_t> optional_integer(const Statement& row, int column) {
   return row.is_null(column) ? std::nullopt : std::optional(row.integer(column));
@@ -20,7 +20,7 @@ std::optional<std::int64_t> optional_integer(const Statement& row, int column) {
 Event event_of(const Statement& row) {
   return {.sequence = row.integer(0),
           .kind = row.text(1),
-          .sample = optional_integer(row, 2),
+          .samples = row.text(2),
           .batch = optional_integer(row, 3),
           .step = optional_integer(row, 4),
           .hash = row.text(5),
@@ -45,7 +45,7 @@ std::string sha256_of(const std::string& text) {
 std::string hash_of(const std::string& before, const Event& event) {
   return sha256_of(
       before + "\n" +
-      join(std::vector<std::string>{std::to_string(event.sequence), event.kind, field(event.sample),
+      join(std::vector<std::string>{std::to_string(event.sequence), event.kind, event.samples,
                                     field(event.batch), field(event.step), event.hash, event.detail,
                                     field(event.segment), field(event.offset), field(event.bytes)},
            "|"));
@@ -76,7 +76,8 @@ Result<Events> Events::open(const std::string& run) {
 Result<> Events::for_each(const std::function<void(const Event&)>& visit) {
   if (!begun_) return {};
   auto rows = database_.prepare(
-      "SELECT sequence, kind, sample, batch, step, hash, detail, segment, \"offset\", bytes, chain "
+      "SELECT sequence, kind, samples, batch, step, hash, detail, segment, \"offset\", bytes, "
+      "chain "
       "FROM events ORDER BY sequence");
   RETURN_IF_ERROR(rows);
   for (;;) {
@@ -93,10 +94,33 @@ bool Chain::survives(std::int64_t sequence) const {
   });
 }
 
-Json member_of(const Event& event, std::string_view name) {
+std::optional<std::vector<std::int64_t>> samples_of(const Event& event) {
+  std::vector<std::int64_t> ids;
+  if (event.samples.empty()) return ids;
+  const auto list = parse_json(event.samples, "samples");
+  if (!list || !list->is_array()) return std::nullopt;
+  for (const Json& id : list->array()) {
+    if (!id.is_integer()) return std::nullopt;
+    ids.push_back(id.integer());
+  }
+  return ids;
+}
+
+Json detail_of(const Event& event) {
   if (event.detail.empty()) return {};
-  const auto detail = parse_json(event.detail, "detail");
-  const Json* found = detail ? detail->find(name) : nullptr;
+  auto detail = parse_json(event.detail, "detail");
+  return detail ? std::move(*detail) : Json();
+}
+
+Json element_of(const Json& object, std::string_view list, std::size_t index) {
+  const Json* found = object.find(list);
+  if (!found || !found->is_array() || index >= found->array().size()) return {};
+  return found->array()[index];
+}
+
+Json member_of(const Event& event, std::string_view name) {
+  const Json detail = detail_of(event);
+  const Json* found = detail.find(name);
   return found ? *found : Json();
 }
 

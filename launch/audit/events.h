@@ -17,8 +17,8 @@ namespace troupe::launch::audit {
 
 struct Event {
   std::int64_t sequence = 0;
-  std::string kind;
-  std::optional<std::int64_t> sample, batch, step;
+  std::string kind, samples;  ///< `samples`: a JSON array of ids, or ""
+  std::optional<std::int64_t> batch, step;
   std::string hash, detail;
   std::optional<std::int64_t> segment, offset, bytes;
   std::string chain;
@@ -56,6 +56,15 @@ struct Chain {
 /// hashes are returned.
 Result<Chain> follow_chain(Events& events, const std::set<std::int64_t>& wanted,
                            Findings& findings);
+
+/// The ids of a row's samples; nullopt where they are no list of integers.
+std::optional<std::vector<std::int64_t>> samples_of(const Event& event);
+
+/// The detail of a row; null without one, or where it is no JSON.
+Json detail_of(const Event& event);
+
+/// The element `index` of a list of an object, null without one.
+Json element_of(const Json& object, std::string_view list, std::size_t index);
 
 /// The member of a row's detail, null without one.
 Json member_of(const Event& event, std::string_view name);

@@ -15,7 +15,7 @@ void History::visit(const Event& event) {
   if (event.kind == "committed") commit(event);
   if (event.kind == "published" && event.batch)
     weights_[*event.batch] = member_of(event, "rounded").is_null() ? event.hash : "";
-  if (event.sample) note_sample(event);
+  if (!event.samples.empty()) note_samples(event);
 }
 
 void History::start(const Event& event) {
@@ -64,13 +64,13 @@ bool History::is_unrecorded(std::int64_t version) const {
   return base_step_ > 0 && (weights_.empty() || version < weights_.begin()->first);
 }
 
-void History::check_versions(const Event& event, const Json& versions) {
+void History::check_versions(const Event& event, std::int64_t id, const Json& versions) {
   if (!versions.is_array()) return;
   for (const Json& run : versions.array()) {
     if (!run.is_array() || run.array().empty() || !run.array()[0].is_integer()) continue;
     const std::int64_t version = run.array()[0].integer(), batch = event.batch.value_or(0);
-    const std::string which = cat("sample ", *event.sample, " of batch ", batch, " (row ",
-                                  event.sequence, ") has tokens of weights ", version);
+    const std::string which = cat("sample ", id, " of batch ", batch, " (row ", event.sequence,
+                                  ") has tokens of weights ", version);
     if (version > batch)
       findings_.add(Damage::stale, which + ", which were not made yet");
     else if (bounded_ && version < batch - eta_)
@@ -80,45 +80,59 @@ void History::check_versions(const Event& event, const Json& versions) {
   }
 }
 
-void History::note_sampled(const Event& event, SampleState& sample) {
-  const Json versions = member_of(event, "versions");
-  check_versions(event, versions);
-  const std::string text = versions.dump();
+void History::note_sampled(const Event& event, std::int64_t id, const Json& hash,
+                           const Json& versions) {
+  SampleState& sample = samples_[id];
+  check_versions(event, id, versions);
+  const std::string text = versions.dump(), found = hash.is_string() ? hash.string() : "";
   if (sample.sampled > 0 && sample.sampled_at == starts_)
     findings_.add(Damage::duplicated,
-                  cat("sample ", *event.sample, " was sampled twice (row ", event.sequence, ")"));
-  else if (sample.sampled > 0 && repeats_ && sample.versions == text && sample.hash != event.hash)
-    findings_.add(
-        Damage::duplicated,
-        cat("sample ", *event.sample, " was sampled again with the same weights (row ",
-            event.sequence, ") and has the hash ", event.hash, " instead of ", sample.hash));
+                  cat("sample ", id, " was sampled twice (row ", event.sequence, ")"));
+  else if (sample.sampled > 0 && repeats_ && sample.versions == text && sample.hash != found)
+    findings_.add(Damage::duplicated,
+                  cat("sample ", id, " was sampled again with the same weights (row ",
+                      event.sequence, ") and has the hash ", found, " instead of ", sample.hash));
   ++sample.sampled;
-  sample.hash = event.hash;
+  sample.hash = found;
   sample.versions = text;
   sample.sampled_at = starts_;
 }
 
-void History::note_sample(const Event& event) {
-  SampleState& sample = samples_[*event.sample];
+void History::note_samples(const Event& event) {
+  const auto ids = samples_of(event);
+  if (!ids) {
+    findings_.add(Damage::chain, cat("row ", event.sequence, ": the samples are no list of ids"));
+    return;
+  }
+  const Json detail = event.kind == "sampled" ? detail_of(event) : Json();
+  for (std::size_t n = 0; n < ids->size(); ++n) {
+    note_sample(event, (*ids)[n]);
+    if (event.kind == "sampled")
+      note_sampled(event, (*ids)[n], element_of(detail, "hashes", n),
+                   element_of(detail, "versions", n));
+  }
+}
+
+void History::note_sample(const Event& event, std::int64_t id) {
+  SampleState& sample = samples_[id];
   if (sample.batch >= 0 && event.batch != sample.batch)
     findings_.add(Damage::duplicated,
-                  cat("sample ", *event.sample, " is one of batch ", sample.batch, " and of batch ",
+                  cat("sample ", id, " is one of batch ", sample.batch, " and of batch ",
                       event.batch.value_or(-1), " (row ", event.sequence, ")"));
   sample.batch = event.batch.value_or(-1);
   if (last_batch_ && sample.batch <= *last_batch_)
     findings_.add(Damage::duplicated,
-                  cat("sample ", *event.sample, " is ", event.kind, " for batch ", sample.batch,
+                  cat("sample ", id, " is ", event.kind, " for batch ", sample.batch,
                       ", which is trained (row ", event.sequence, ")"));
   if (event.kind == "admitted") ++sample.admitted;
   if (event.kind == "leased") ++sample.leased;
-  if (event.kind == "sampled") note_sampled(event, sample);
   if (event.kind == "rewarded") ++sample.rewarded;
   if (event.kind == "dropped") ++sample.dropped;
   if (event.kind != "batched") return;
   if (++sample.batched > 1)
     findings_.add(Damage::duplicated,
-                  cat("sample ", *event.sample, " is trained twice (row ", event.sequence, ")"));
-  batched_[sample.batch].insert(*event.sample);
+                  cat("sample ", id, " is trained twice (row ", event.sequence, ")"));
+  batched_[sample.batch].insert(id);
 }
 
 void History::check_sample(std::int64_t id, const SampleState& sample) {

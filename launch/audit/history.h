@@ -39,10 +39,11 @@ class History {
   };
   void start(const Event& event);
   void commit(const Event& event);
-  void note_sample(const Event& event);
-  void note_sampled(const Event& event, SampleState& sample);
+  void note_samples(const Event& event);
+  void note_sample(const Event& event, std::int64_t id);
+  void note_sampled(const Event& event, std::int64_t id, const Json& hash, const Json& versions);
   bool is_unrecorded(std::int64_t version) const;
-  void check_versions(const Event& event, const Json& versions);
+  void check_versions(const Event& event, std::int64_t id, const Json& versions);
   void check_sample(std::int64_t id, const SampleState& sample);
 
   const Chain& chain_;

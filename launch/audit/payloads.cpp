@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include "engine/base/text/text.h"
 #include "engine/checkpoint/running_checksum.h"
@@ -67,10 +68,30 @@ std::string Payloads::difference(const Event& event) const {
     return cat("the record is that of row ", number_at(frame.substr(8)));
   if (number_at(frame.substr(16)) != bytes)
     return cat("the record has ", number_at(frame.substr(16)), " bytes instead of ", bytes);
-  const std::string hash = xxh3_of(all.substr(at, static_cast<std::size_t>(bytes)));
+  const std::string_view payload = all.substr(at, static_cast<std::size_t>(bytes));
+  const std::string hash = xxh3_of(payload);
   if (hash != event.hash) return cat("expected the hash ", event.hash, ", found ", hash);
   if (frame.substr(24) != hash) return cat("the hash of the frame of a record is damaged");
-  return "";
+  return difference_of_samples(event, payload);
+}
+
+// The payloads of the samples of a row follow each other.
+std::string Payloads::difference_of_samples(const Event& event, std::string_view payload) {
+  const auto ids = samples_of(event);
+  const Json detail = detail_of(event);
+  for (std::size_t n = 0; ids && n < ids->size(); ++n) {
+    const Json bytes = element_of(detail, "bytes", n), hash = element_of(detail, "hashes", n);
+    if (!bytes.is_integer() || !hash.is_string())
+      return cat("expected bytes and a hash of sample ", (*ids)[n], ", found none");
+    const std::int64_t size = bytes.integer();
+    if (size < 0 || std::cmp_greater(size, payload.size()))
+      return cat("expected ", size, " bytes of sample ", (*ids)[n], ", found ", payload.size());
+    const std::string found = xxh3_of(payload.substr(0, static_cast<std::size_t>(size)));
+    if (found != hash.string())
+      return cat("expected the hash ", hash.string(), " of sample ", (*ids)[n], ", found ", found);
+    payload.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return payload.empty() ? "" : cat(payload.size(), " bytes are of no sample of the row");
 }
 
 void Payloads::examine(const Event& event) {
@@ -80,18 +101,19 @@ void Payloads::examine(const Event& event) {
     return;
   }
   const std::int64_t segment = event.segment.value_or(0);
+  const auto ids = samples_of(event);
+  const auto count = ids ? std::ssize(*ids) : 0;
   if (removed_.contains(segment)) {
-    ++findings_.removed;
+    findings_.removed += count;
     return;
   }
   if (!open(segment)) return;
   const std::string found = difference(event);
   if (found.empty())
-    ++findings_.payloads;
+    findings_.payloads += count;
   else
     findings_.add(Damage::payload,
-                  cat(path_of(run_, segment), ": sample ", event.sample.value_or(-1), " (row ",
-                      event.sequence, "): ", found));
+                  cat(path_of(run_, segment), ": row ", event.sequence, ": ", found));
 }
 
 }  // namespace troupe::launch::audit

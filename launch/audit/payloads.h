@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "engine/base/files/file.h"
 #include "launch/audit/events.h"
@@ -25,6 +26,7 @@ class Payloads {
  private:
   bool open(std::int64_t segment);
   std::string difference(const Event& event) const;
+  static std::string difference_of_samples(const Event& event, std::string_view payload);
 
   std::string run_;
   Findings& findings_;

@@ -27,10 +27,13 @@ using checkpoint::Identity;
 using checkpoint::InputPart;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 36> without_effect{"algorithm",
+constexpr std::array<std::string_view, 39> without_effect{"algorithm",
                                                           "ledger",
                                                           "output_mode",
                                                           "timeline.max_mib",
+                                                          "recovery.restarts",
+                                                          "recovery.window",
+                                                          "recovery.silence",
                                                           "resume",
                                                           "train.threads",
                                                           "train.pin_threads",

@@ -35,8 +35,12 @@ class LedgerTest : public testing::Test {
     return Ledger::open(output(), expected, std::move(options));
   }
   static Row sampled(std::int64_t sample) {
-    return {
-        .kind = Kind::sampled, .sample = sample, .batch = 0, .step = {}, .hash = {}, .detail = {}};
+    return {.kind = Kind::sampled,
+            .samples = {sample},
+            .batch = 0,
+            .step = {},
+            .hash = {},
+            .detail = {}};
   }
   static std::string payload_of(std::int64_t sample) {
     return cat("tokens of sample ", sample, std::string(static_cast<std::size_t>(sample), '.'));

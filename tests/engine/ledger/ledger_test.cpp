@@ -25,15 +25,15 @@ TEST_F(LedgerTest, RowsAndPayloadsAreThereWhenItIsOpenedAgain) {
 TEST_F(LedgerTest, TheHashOfARowIsThatOfItsTextAndOfTheRowBefore) {
   auto ledger = value_or_throw(open());
   value_or_throw(ledger->append({.kind = Kind::dropped,
-                                 .sample = 7,
+                                 .samples = {7, 9},
                                  .batch = 2,
                                  .step = {},
                                  .hash = {},
                                  .detail = R"({"reason":"a|b"})"}));
   value_or_throw(ledger->append(
-      {.kind = Kind::committed, .sample = {}, .batch = 2, .step = 3, .hash = {}, .detail = {}}));
+      {.kind = Kind::committed, .samples = {}, .batch = 2, .step = 3, .hash = {}, .detail = {}}));
   const Anchor anchor = value_or_throw(ledger->anchor());
-  const std::string first = chain_hash(first_hash(), R"(1|dropped|7|2|||{"reason":"a|b"}|||)");
+  const std::string first = chain_hash(first_hash(), R"(1|dropped|[7,9]|2|||{"reason":"a|b"}|||)");
   EXPECT_EQ(anchor.head, chain_hash(first, "2|committed||2|3|||||"));
 }
 
@@ -109,7 +109,8 @@ TEST_F(LedgerTest, WhatWasChangedIsNamedWhenItIsOpened) {
   };
   expect_refused("DELETE FROM events WHERE sequence > 4", "expected 5 rows or more, found 4");
   expect_refused("UPDATE events SET chain = 'x' WHERE sequence = 5", "row 5: expected the hash");
-  expect_refused("UPDATE events SET sample = 9 WHERE sequence = 7", "row 7: expected the hash");
+  expect_refused("UPDATE events SET samples = '[9]' WHERE sequence = 7",
+                 "row 7: expected the hash");
   expect_refused("UPDATE events SET hash = 'x' WHERE sequence = 10", "row 10: expected the hash");
   expect_refused("DELETE FROM events WHERE sequence = 8", "row 8 is missing");
   EXPECT_TRUE(open(anchor));

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 program, data, scratch = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-COLUMNS = 'sequence, kind, sample, batch, step, hash, detail, segment, "offset", bytes'
+COLUMNS = 'sequence, kind, samples, batch, step, hash, detail, segment, "offset", bytes'
 failures = []
 
 
@@ -126,15 +126,24 @@ def in_a_segment(number):
     return f"sequence = (SELECT sequence FROM events WHERE kind = 'sampled' ORDER BY sequence DESC LIMIT 1 OFFSET {number})"
 
 
+def without_one(kind, number=7):
+    """The last sample of a row is missing."""
+    return f"UPDATE events SET samples = json_remove(samples, '$[#-1]') WHERE {nth(kind, number)}"
+
+
 def rows_removed():
     for kind in ("admitted", "leased", "sampled", "rewarded", "batched"):
         plant(f"no {kind} row", ["lost"], f"DELETE FROM events WHERE {nth(kind)}")
+    for kind in ("admitted", "leased", "rewarded", "batched"):
+        plant(f"one sample less in a {kind} row", ["lost"], without_one(kind))
+    plant("one sample less in a sampled row", ["lost", "payload"],
+          f"UPDATE events SET samples = json_remove(samples, '$[#-1]') WHERE {in_a_segment(1)}")
     plant("no row of a step", ["lost"], f"DELETE FROM events WHERE {nth('committed', 2)}")
     plant("no row of published weights", ["lost"], "DELETE FROM events WHERE kind = 'published' AND batch = 2")
     plant("no row of a removed segment", ["payload"], f"DELETE FROM events WHERE {nth('removed', 0)}")
     plant("no first row", ["chain"], "DELETE FROM events WHERE sequence = 1")
-    plant("a sample that is admitted only", ["lost"], "DELETE FROM events WHERE kind != 'admitted' AND sample = "
-          "(SELECT sample FROM events WHERE kind = 'batched' LIMIT 1 OFFSET 5)")
+    plant("samples that are admitted only", ["lost"], "DELETE FROM events WHERE kind != 'admitted' AND samples = "
+          f"(SELECT samples FROM events WHERE {nth('batched')})")
     plant("a batch without samples", ["lost"], "DELETE FROM events WHERE kind = 'batched' AND batch = 1")
     plant("the last rows, but a checkpoint knows them", ["chain"], "DELETE FROM events WHERE sequence > "
           "(SELECT max(sequence) - 40 FROM events)", keep_checkpoints=True)
@@ -144,7 +153,7 @@ def rows_repeated():
     plant("trained twice", ["duplicated"], repeated("batched"))
     plant("trained again in the last batch", ["duplicated"], repeated("batched", batch="(SELECT max(batch) FROM events)"))
     plant("trained again in the next batch", ["duplicated"], repeated("batched", batch="1 + (SELECT max(batch) FROM events)"))
-    plant("sampled twice", ["duplicated"], repeated("sampled", 31))
+    plant("sampled twice", ["duplicated"], repeated("sampled", 13))
     plant("a step twice", ["duplicated"], repeated("committed", 5))
     plant("a batch twice", ["duplicated"], repeated("committed", 5, step="1 + (SELECT max(step) FROM events)"))
     plant("admitted to two batches", ["duplicated"], repeated("admitted", batch="batch + 1"))
@@ -152,12 +161,21 @@ def rows_repeated():
 
 
 def rows_changed():
-    old = "json_set(detail, '$.versions[0][0]', batch - 2)"
-    plant("too old", ["stale"], f"UPDATE events SET detail = {old} WHERE {nth('sampled', 29)}")
-    future = "json_set(detail, '$.versions[0][0]', batch + 1)"
-    plant("of weights that did not exist", ["stale"], f"UPDATE events SET detail = {future} WHERE {nth('sampled', 29)}")
+    old = "json_set(detail, '$.versions[0][0][0]', batch - 2)"
+    plant("too old", ["stale"], f"UPDATE events SET detail = {old} WHERE {nth('sampled', 13)}")
+    future = "json_set(detail, '$.versions[0][0][0]', batch + 1)"
+    plant("of weights that did not exist", ["stale"], f"UPDATE events SET detail = {future} WHERE {nth('sampled', 13)}")
     plant("a smaller eta", ["stale"], "UPDATE events SET detail = json_set(detail, '$.eta', 0) WHERE kind = 'started'")
     plant("another hash of a sample", ["payload"], f"UPDATE events SET hash = '{'0' * 32}' WHERE {in_a_segment(1)}")
+    for member in ("hashes", "bytes"):
+        plant(f"other {member} of one sample", ["payload"],
+              f"UPDATE events SET detail = json_set(detail, '$.{member}[1]', json_extract(detail, '$.{member}[0]') || '0') WHERE {in_a_segment(1)}")
+        plant(f"no {member}", ["payload"], f"UPDATE events SET detail = json_remove(detail, '$.{member}') WHERE {in_a_segment(1)}")
+    plant("fewer bytes of one sample", ["payload"],
+          f"UPDATE events SET detail = json_set(detail, '$.bytes[1]', json_extract(detail, '$.bytes[1]') - 1) WHERE {in_a_segment(1)}")
+    plant("a sample twice in a row", ["duplicated"],
+          f"UPDATE events SET samples = json_set(samples, '$[#]', json_extract(samples, '$[0]')) WHERE {nth('batched')}")
+    plant("samples that are no list", ["chain"], f"UPDATE events SET samples = '7' WHERE {nth('rewarded')}")
     plant("another place", ["payload"], f"UPDATE events SET \"offset\" = \"offset\" + 1 WHERE {in_a_segment(1)}")
     plant("a place behind the end", ["payload"], f"UPDATE events SET \"offset\" = 1 << 40 WHERE {in_a_segment(1)}")
     plant("a negative place", ["payload"], f"UPDATE events SET \"offset\" = -5 WHERE {in_a_segment(1)}")
@@ -166,8 +184,8 @@ def rows_changed():
     plant("no payload", ["payload"], f"UPDATE events SET bytes = NULL WHERE {in_a_segment(1)}")
     plant("another step", ["duplicated"], f"UPDATE events SET step = step + 1 WHERE {nth('committed', 3)}")
     plant("another batch", ["lost"], f"UPDATE events SET batch = batch + 1 WHERE {nth('committed', 3)}")
-    plant("another sample", ["lost"], f"UPDATE events SET sample = 99999 WHERE {nth('batched')}")
-    plant("a start that takes rows back", ["lost"], "UPDATE events SET detail = json_set(detail, '$.length', 60) WHERE "
+    plant("another sample", ["lost"], f"UPDATE events SET samples = json_set(samples, '$[0]', 99999) WHERE {nth('batched')}")
+    plant("a start that takes rows back", ["lost"], "UPDATE events SET detail = json_set(detail, '$.length', json_extract(detail, '$.length') - 8) WHERE "
           + nth("started", 1))
     plant("a start after another step", ["lost"], f"UPDATE events SET step = 3 WHERE {nth('started', 1)}")
     plant("another hash of weights", ["weights", "chain"], "UPDATE events SET hash = '0' WHERE kind = 'published'",
@@ -177,7 +195,7 @@ def rows_changed():
 
 
 def rows_with_the_old_chain():
-    Case("a changed row").sql(f"UPDATE events SET sample = 3 WHERE {nth('rewarded')}").expect("chain")
+    Case("a changed row").sql(f"UPDATE events SET samples = '[3]' WHERE {nth('rewarded')}").expect("chain")
     Case("a removed row").sql(f"DELETE FROM events WHERE {nth('leased')}").expect("chain")
     Case("a changed hash of the chain").sql(f"UPDATE events SET chain = 'x' WHERE {nth('leased')}").expect("chain")
     Case("two rows exchanged").sql("UPDATE events SET sequence = -sequence WHERE sequence IN (20, 21)",
