@@ -5,6 +5,8 @@ import math
 import os
 import re
 import struct
+import subprocess
+import sys
 
 # Flags whose number is that of their key; of the others, the key must be there.
 SAME = {"adam-eps", "attention-dropout", "clip-grad", "global-batch-size", "hidden-dropout",
@@ -128,4 +130,23 @@ def changed_tensors(a, b):
     different = differing(a, b, "model")
     if not known or not different or any("norm" in each for each in different):
         return [f"expected other weights of linear layers, found {sorted(different)[:4]}"]
+    return []
+
+
+def table_problems(text, task, results, checkout):
+    """A table of evaluation.py with at least one subject, and the recount of its items."""
+    recount = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                           "../evaluation/mindspeed_recount.py")
+    done = subprocess.run([sys.executable, "-B", recount, results, checkout], text=True,
+                          check=False, capture_output=True, timeout=300)
+    counted = re.search(rf"^{task}: (\d+) of (\d+) are right$", done.stdout, re.MULTILINE)
+    if done.returncode != 0 or not counted:
+        return ["the recount differs: " + done.stdout + done.stderr]
+    right, total = map(int, counted.groups())
+    row = re.search(r"^ *\d+ +total +(\d+) +([.\d]+)$", text, re.MULTILINE)
+    expected = f"{right / total:.6f}"
+    if not re.search(rf"^{task} acc = {right}/{total}=", text, re.MULTILINE):
+        return [f"expected the line {task} acc = {right}/{total}, found {text[:200]}"]
+    if not row or row.groups() != (str(total), expected):
+        return [f"expected total {total} {expected}, found {row and row.groups()}"]
     return []

@@ -2,14 +2,21 @@
 
 import json
 import os
+import pathlib
+import random
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 
 import replaced
 import small_models as models
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../evaluation"))
+
+import mindspeed_files  # noqa: E402  pylint: disable=wrong-import-position
 
 STORIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../data/models/stories260k")
 # Tokens that published flags name, behind the 512 of the tokenizer.
@@ -186,6 +193,14 @@ class Inputs:
                  str(replaced.SEQUENCE), "--lr", "1e-6", "--norm-epsilon",
                  str(config["rms_norm_eps"]), "--rotary-base", str(config["rope_theta"])], folder)
         return self.once("reward " + models.key_of(config), make) + "/save"
+
+    def evaluation(self):
+        """Rows of all tasks of evaluation.py, and a checkout with examples and patterns."""
+        def make(folder):
+            mindspeed_files.make_rows(pathlib.Path(folder, "rows"), random.Random(3))
+            mindspeed_files.make_checkout(pathlib.Path(folder, "checkout"))
+        folder = self.once("evaluation", make)
+        return folder + "/rows", folder + "/checkout"
 
     def adapter(self, config, flags):
         """What a run with the same LoRA saved."""

@@ -1,12 +1,12 @@
 """Runs MindSpeed-LLM's published command lines with small models.
 
 Usage: run_scripts.py TROUPE FILE... [--sample N] [--only TEXT] [--kind KIND] [--jobs N] [--list]. A FILE
-is VERSION.jsonl (scripts.py). The commands of dense models in examples/mcore are run, evaluation
-apart, as the script starts them, with the folder megatron/ beside TROUPE first in PATH. Paths,
+is VERSION.jsonl (scripts.py). The commands of dense models in examples/mcore are run as the script
+starts them, with the folder megatron/ beside TROUPE first in PATH. Paths,
 sizes, iterations and batch sizes are replaced (replaced.py); models, checkpoints and data are made
 (inputs.py). A command passes if it ends with 0 and left what checks.py asks for: settings, log
-lines, iter_0000002; conversions come back with the same bytes; datasets have the documents. Equal
-commands run once. --sample N runs every N-th, --only those whose script has TEXT, --kind those of a
+lines, iter_0000002; conversions come back with the same bytes; datasets have the documents; tables
+of evaluations are those of a recount (tests/evaluation/mindspeed_recount.py). Equal commands run once. --sample N runs every N-th, --only those whose script has TEXT, --kind those of a
 kind. The exit code is 1 if a command fails whose script is not in exceptions.txt; exceptions that
 run with these inputs are printed.
 """
@@ -46,7 +46,7 @@ class Command:
         self.config = None
         if self.program == "preprocess_data" or (self.program in scripts.COMMANDS and
                                                  "/plm/" not in script):
-            describes = self.program in TRAINS + ("inference",)
+            describes = self.program in TRAINS + ("inference", "evaluation")
             self.config = models.config_of(script, self.flags, describes)
 
     def key(self):
@@ -88,7 +88,8 @@ class Runner:
         kind = scripts.COMMANDS[command.program]
         try:
             act = {"convert": self.convert, "preprocess": self.preprocess,
-                   "inference": self.generate}.get(kind, self.train)
+                   "inference": self.generate,
+                   "evaluation": self.evaluate}.get(kind, self.train)
             return act(command, dict(command.flags), folder)
         except (inputs.Failed, OSError, ValueError, KeyError) as problem:
             return [f"{type(problem).__name__}: {problem}"]
@@ -97,10 +98,10 @@ class Runner:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def start(self, command, ranks, flags, folder, text=""):
+    def start(self, command, ranks, flags, folder, text="", more=()):
         path = os.path.join(os.path.dirname(self.troupe), "megatron")
-        words = ["env", f"PATH={path}:{os.environ['PATH']}", *start_of(command, ranks),
-                 *replaced.words_of(flags)]
+        words = ["env", f"PATH={path}:{os.environ['PATH']}", "HF_ALLOW_CODE_EVAL=1",
+                 *start_of(command, ranks), *replaced.words_of(flags), *more]
         return inputs.run(words, folder, text)
 
     def place_model(self, command, flags):
@@ -151,6 +152,17 @@ class Runner:
         chats = flags.get("task", ["chat"]) == ["chat"]
         problems = [] if "task" in flags or "greedy" in out else ["no answer to the prompt"]
         return problems + ([] if not chats or out.strip() else ["no answer in the dialogue"])
+
+    def evaluate(self, command, flags, folder):
+        ranks = replaced.inference(flags, command.config)
+        self.place_model(command, flags)
+        rows, checkout = self.inputs.evaluation()
+        task = flags["task"][-1]
+        parts = {"mmlu": "/test", "ceval": "/val", "cmmlu": "/test"}
+        flags["task-data-path"] = [f"{rows}/{task}{parts.get(task, '')}"]
+        words = [f"output={folder}/results", f"fewshot_data={checkout}"]
+        out, _ = self.start(command, ranks, flags, folder, more=words)
+        return checks.table_problems(out, task, folder + "/results", checkout)
 
     def preprocess(self, command, flags, folder):
         flags["input"] = [self.inputs.rows(flags)]
@@ -216,7 +228,7 @@ def read_commands(paths, only):
                 if of[version, name] != "dense" or not name.startswith("examples/mcore/"):
                     continue
                 for words in script["commands"]:
-                    if only in name and scripts.program_of(words)[0] != "evaluation":
+                    if only in name:
                         yield Command(version, name, words)
 
 

@@ -213,11 +213,17 @@ Result<InferenceRun> inference_run(const CommandLine& line) {
 
 Result<LineModel> model_of(const CommandLine& line) {
   auto made = std::make_shared<std::optional<TemporaryFolder>>();
-  LeftOut values;
+  Replaced values;
   LineModel out;
   auto folder = model_folder(line, *made, values);
   RETURN_IF_ERROR(folder);
   out.options.model = std::move(*folder);
+  if (line.find("lora-load")) {
+    if (!*made) made->emplace();
+    auto adapter = adapter_folder(line, out.options.model, (*made)->path() + "/adapter");
+    RETURN_IF_ERROR(adapter);
+    out.options.adapter = std::move(*adapter);
+  }
   out.options.overrides.values = values.overrides;
   if (line.find("bf16")) out.options.dtype = engine::ops::Precision::bf16;
   for (const std::string& note : values.notes) log_info(note);
@@ -235,16 +241,8 @@ int inference(const std::vector<std::string>& words) {
     throw Failure(
         {Errc::usage, cat(quote(line.overrides[0]), ": inference has no settings of a run")});
   InferenceRun run = value_or_throw(inference_run(line));
-  std::optional<TemporaryFolder> made;
-  Replaced values;
-  run.options.model.model = value_or_throw(model_folder(line, made, values));
-  if (line.find("lora-load")) {
-    if (!made) made.emplace();
-    run.options.model.adapter =
-        value_or_throw(adapter_folder(line, run.options.model.model, made->path() + "/adapter"));
-  }
-  run.options.model.overrides.values = values.overrides;
-  for (const std::string& note : values.notes) log_info(note);
+  const LineModel loaded = value_or_throw(model_of(line));
+  run.options.model = loaded.options;
   value_or_throw(add_end_tokens(line, run.options.model.model, run.options.settings));
   const auto talks = [](commands::Task task) { return task == commands::Task::chat; };
   if (!std::ranges::all_of(run.tasks, talks)) answer(run);
