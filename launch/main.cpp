@@ -196,21 +196,6 @@ void add_score(CLI::App& app, Action& action) {
       [options, &action] { action = [options] { return commands::score(*options); }; });
 }
 
-void add_eval(CLI::App& app, Action& action) {
-  auto options = std::make_shared<commands::EvalOptions>();
-  CLI::App* command = app.add_subcommand(
-      "eval", "Evaluate a model on prompts with reward rules, or on public tasks");
-  commands::add_model(*command, options->model);
-  commands::add_evaluation(*command, *options);
-  command->footer(
-      "Example:\n  troupe eval --model runs/first/latest --data test.jsonl --reward exact_match "
-      "--output answers.jsonl\n  troupe eval --model DIR --task mmlu,gsm8k --task-data DATA "
-      "--output results\nPrints each value with its confidence interval of 95 % "
-      "(docs/evaluation.md). Run the same command again to\ncontinue an interrupted evaluation.");
-  command->callback(
-      [options, &action] { action = [options] { return commands::eval(*options); }; });
-}
-
 void add_tokenize(CLI::App& app, Action& action) {
   auto options = std::make_shared<commands::TokenizeOptions>();
   CLI::App* command = app.add_subcommand(
@@ -438,7 +423,7 @@ void add_commands(CLI::App& app, Action& action) {
                          parity::add_parity,
                          add_merge,
                          add_score,
-                         add_eval,
+                         commands::add_eval,
                          add_explain,
                          tools::migration::add_import,
                          tools::preprocess::add_preprocess,

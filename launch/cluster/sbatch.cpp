@@ -36,7 +36,7 @@ std::string directives(const std::vector<NodeSpec>& nodes, const Hosts& hosts, i
   return out;
 }
 
-// Bash returns from wait when a trap has run, while the program goes on.
+// Bash returns from wait when a trap has run, while the program still runs.
 constexpr std::string_view loop = R"sh(restarts=3
 for ((attempt = 0; ; ++attempt)); do
   "${run[@]}" &

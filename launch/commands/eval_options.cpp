@@ -3,9 +3,11 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <memory>
 
 #include "engine/base/text/text.h"
 #include "launch/commands/arguments.h"
+#include "launch/commands/eval.h"
 #include "launch/commands/options.h"
 
 namespace troupe::launch::commands {
@@ -125,8 +127,6 @@ void refuse_missing(CLI::App& command) {
         ->group("");
 }
 
-}  // namespace
-
 void add_evaluation(CLI::App& command, EvalOptions& o) {
   command.get_option("--model")->required(false);
   command.add_option("--data", o.data, "files of prompts with answers, in any format of training");
@@ -158,6 +158,22 @@ void add_evaluation(CLI::App& command, EvalOptions& o) {
           "given several times")
       ->allow_extra_args(false);
   command.add_flag("--json", o.json, "print one JSON object");
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, std::function<int()>& action) {
+  auto options = std::make_shared<EvalOptions>();
+  CLI::App* command = app.add_subcommand(
+      "eval", "Evaluate a model on prompts with reward rules, or on public tasks");
+  add_model(*command, options->model);
+  add_evaluation(*command, *options);
+  command->footer(
+      "Example:\n  troupe eval --model runs/first/latest --data test.jsonl --reward exact_match "
+      "--output answers.jsonl\n  troupe eval --model DIR --task mmlu,gsm8k --task-data DATA "
+      "--output results\nPrints each value with its confidence interval of 95 % "
+      "(docs/evaluation.md). Run the same command again to\ncontinue an interrupted evaluation.");
+  command->callback([options, &action] { action = [options] { return eval(*options); }; });
 }
 
 }  // namespace troupe::launch::commands

@@ -1,14 +1,12 @@
-// The options of `troupe eval`.
+// The command line of `troupe eval`.
 #pragma once
 
 #include <CLI/App.hpp>
-
-#include "launch/commands/eval.h"
+#include <functional>
 
 namespace troupe::launch::commands {
 
-/// Options of rows and rewards, which set keys of a run, and those of tasks. `options` outlives the
-/// parsing.
-void add_evaluation(CLI::App& command, EvalOptions& options);
+/// `troupe eval`: options of rows and rewards, which set keys of a run, and those of tasks.
+void add_eval(CLI::App& app, std::function<int()>& action);
 
 }  // namespace troupe::launch::commands
