@@ -171,6 +171,19 @@ Result<> Store::verify(const Anchor& from) {
   }
 }
 
+Result<> Store::begin() {
+  begun_ = chain_;
+  return database_.run("BEGIN IMMEDIATE");
+}
+
+int Store::roll_back() {
+  const int code = database_.system_error();
+  // SQLite has done so itself where it could not continue.
+  static_cast<void>(database_.run("ROLLBACK"));
+  chain_ = begun_;
+  return code;
+}
+
 Result<> Store::insert(const Row& row) {
   const Anchor next{chain_.length + 1, chain_hash(chain_.head, text_of(chain_.length + 1, row))};
   insert_.bind(0, next.length);

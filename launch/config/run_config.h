@@ -23,6 +23,7 @@
 #include "engine/tokenizer/formats/transformers5.h"
 #include "launch/config/data_config.h"
 #include "launch/config/parallel_config.h"
+#include "launch/config/recovery_config.h"
 #include "launch/config/rollout_config.h"
 #include "launch/config/train_config.h"
 #include "launch/model/model_overrides.h"
@@ -184,6 +185,7 @@ struct RunConfig : algorithms::MethodSettings {
   RoleParallelConfig reference_parallel, reward_parallel, rollout_parallel, critic_parallel;
   ProfileConfig profile;
   TimelineConfig timeline;
+  RecoveryConfig recovery;
   LoraSection lora;
   InitConfig init;
   CriticConfig critic;
@@ -235,6 +237,7 @@ struct RunConfig : algorithms::MethodSettings {
     section("parallel.critic", self.critic_parallel);
     section("profile", self.profile);
     section("timeline", self.timeline);
+    section("recovery", self.recovery);
     section("lora", self.lora);
     section("init", self.init);
     MethodSettings::each_method(self, [&]<class Method>(Method& settings) {
