@@ -29,6 +29,28 @@ std::string with_zeros(const std::string& data, const std::string& durable) {
   return out;
 }
 
+constexpr std::size_t sector = 512;
+
+// The durable bytes, with parts of what was written since.
+std::string torn(std::string bytes,
+                 const std::vector<std::pair<std::uint64_t, std::string>>& changes,
+                 std::mt19937_64& draw) {
+  for (const auto& [offset, data] : changes) {
+    const auto fate = draw() % 5;
+    if (fate < 2) continue;  // lost
+    if (data.empty()) bytes.resize(offset);
+    for (std::size_t at = 0; at < data.size();) {
+      const std::size_t end = std::min(data.size(), at + sector - (offset + at) % sector);
+      if (fate < 4 || draw() % 2 == 0) {
+        bytes.resize(std::max<std::size_t>(bytes.size(), offset + end));
+        bytes.replace(offset + at, end - at, data, at, end - at);
+      }
+      at = end;
+    }
+  }
+  return bytes;
+}
+
 }  // namespace
 
 std::vector<FileOperation> read_recording(const std::string& file) {
@@ -90,11 +112,14 @@ void RecordedFiles::apply(const FileOperation& operation) {
   if (kind == 'w') {
     node->data.resize(std::max(node->data.size(), static_cast<std::size_t>(offset) + data.size()));
     node->data.replace(static_cast<std::size_t>(offset), data.size(), data);
+    node->changes.emplace_back(offset, data);
   } else if (kind == 't') {
     node->data.resize(other.empty() ? 0 : std::stoull(other));
+    node->changes.emplace_back(node->data.size(), "");
   } else if (kind == 's') {
     node->durable = node->data;
     node->durable_names = node->names;
+    node->changes.clear();
   } else if (kind == 'r') {
     remove(path);
     entry(other) = node;
@@ -125,6 +150,30 @@ void RecordedFiles::restore_durable(const std::string& folder) const {
 }
 void RecordedFiles::restore_with_zeros(const std::string& folder) const {
   restore(*root_, folder, true);
+}
+
+void RecordedFiles::restore_torn(const Node& node, const std::string& path, std::mt19937_64& draw) {
+  if (!node.link.empty() || !node.is_folder) {
+    if (!node.link.empty())
+      fs::create_symlink(node.link, path);
+    else
+      std::ofstream(path, std::ios::binary) << torn(node.durable, node.changes, draw);
+    return;
+  }
+  fs::create_directories(path);
+  auto names = node.durable_names;
+  for (const auto& [name, child] : node.names)
+    if (draw() % 2 == 0) names[name] = child;
+  for (const auto& [name, child] : names) {
+    const auto now = node.names.find(name);
+    if (now == node.names.end() && draw() % 2 == 0) continue;  // its removal is not lost
+    restore_torn(*child, path + "/" + name, draw);
+  }
+}
+
+void RecordedFiles::restore_torn(const std::string& folder, std::uint64_t seed) const {
+  std::mt19937_64 draw(seed);
+  restore_torn(*root_, folder, draw);
 }
 
 }  // namespace troupe::test

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace troupe::test {
@@ -32,6 +34,9 @@ class RecordedFiles {
   void restore_durable(const std::string& folder) const;
   /// All names are there; of a file, bytes that no fsync made durable are zero.
   void restore_with_zeros(const std::string& folder) const;
+  /// Of the operations that no fsync made durable, each is drawn: names are there or not; a write
+  /// is there, is lost, or is torn: some of its sectors of 512 bytes are there.
+  void restore_torn(const std::string& folder, std::uint64_t seed) const;
 
  private:
   struct Node;
@@ -40,12 +45,15 @@ class RecordedFiles {
     bool is_folder = false;
     std::string link;           ///< the target of a symbolic link
     std::string data, durable;  ///< content, and as of the last fsync
+    /// Since the last fsync; without data: truncated to `offset`.
+    std::vector<std::pair<std::uint64_t, std::string>> changes;
     std::map<std::string, NodePtr> names, durable_names;
   };
   NodePtr find(const std::string& path) const;
   NodePtr& entry(const std::string& path);
   void remove(const std::string& path);
   static void restore(const Node& node, const std::string& path, bool zeros);
+  static void restore_torn(const Node& node, const std::string& path, std::mt19937_64& draw);
 
   NodePtr root_;
 };
