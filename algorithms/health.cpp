@@ -40,6 +40,10 @@ constexpr std::string_view clipped =
 constexpr std::string_view diverged =
     "{metric} rose to {value}, its best was {best}: the run may diverge. Consider a lower "
     "train.learning_rate, more train.warmup_steps or a lower train.max_grad_norm";
+constexpr std::string_view uneven =
+    "a router of the mixture of experts collapses: the entropy of its choices fell to {value} of "
+    "that of even ones, {share} % of its initial {start}, for {steps} steps. Consider a load-"
+    "balancing loss (train.experts.losses), train.experts.bias_rate or a lower train.learning_rate";
 constexpr std::string_view unlikely =
     "{metric} fell to {value}, from {start} in the first steps: answers become improbable without "
     "bound. Consider a lower train.learning_rate or a higher {method}.beta";
@@ -96,6 +100,7 @@ const std::vector<HealthRule>& health_rules() {
       {"completions/clipped_ratio", Bound::at_least, 0.95, 10, Cause::truncation,
        "{percent} % of the completions are truncated for {steps} steps: their rewards may be those "
        "of unfinished texts. Consider a higher rollout.max_new_tokens"},
+      {"moe/load_entropy", Bound::below_start, 0.75, 3, Cause::routing, uneven},
       {"rewards/failed", Bound::at_least, 1, 10, Cause::failed_rewards,
        "{value} samples have no reward, and some for {steps} steps: they are not trained on. See "
        "rewards/failed/... in metrics.jsonl and the reward rules"},

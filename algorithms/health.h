@@ -48,7 +48,8 @@ struct HealthRule {
     staleness,
     clipping,
     truncation,
-    failed_rewards
+    failed_rewards,
+    routing
   };
 
   std::string_view metric;

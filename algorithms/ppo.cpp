@@ -79,10 +79,11 @@ Task<void> train(const PpoUpdates& u, std::int64_t step, PpoMinibatch minibatch,
     policy = co_await policy_reply->get();
     state.version = policy.version;
   }
+  if (!policy.experts.layers.empty()) u.c.journal.loads(step, policy.experts);
   metrics = metrics_of(policy);
   if (policy_reply)
     for (const auto& [name, value] : critic.metrics) {
-      const bool of_both = name == "loss_scale" || name == "skipped";
+      const bool of_both = name == "loss_scale" || name == "skipped" || name.starts_with("moe/");
       metrics.emplace_back(of_both ? cat("critic/", name) : name, value);
     }
   metrics.emplace_back("critic/vf_loss", critic.loss);

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Installs what troupe needs on Debian 12, and only what is missing; as root or through sudo. Everything it says goes to stderr.
-# Usage: cmake/install_packages.sh [with-clang | with-lint | with-peers | with-valgrind | with-dpkg-dev | with-debootstrap]
+# Usage: cmake/install_packages.sh [with-clang | with-lint | with-peers | with-valgrind | with-dpkg-dev | with-debootstrap | with-hosts]
 # clang 19 is the compiler of the sanitizer builds, with its run-time libraries; peers are the programs that benchmarks are compared with;
-# valgrind counts instructions; clang-format is what tests/lint.sh needs; dpkg-dev makes packages and debootstrap tests them.
+# valgrind counts instructions; clang-format is what tests/lint.sh needs; dpkg-dev makes packages and debootstrap tests them; tests/hosts needs sshd and Slurm.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
@@ -13,6 +13,7 @@ if [[ ${1:-} == with-peers ]]; then packages+=(libdnnl-dev python3-torch python3
 if [[ ${1:-} == with-valgrind ]]; then packages+=(valgrind); fi
 if [[ ${1:-} == with-dpkg-dev ]]; then packages+=(dpkg-dev file); fi
 if [[ ${1:-} == with-lint ]]; then packages+=(clang-format); fi
+if [[ ${1:-} == with-hosts ]]; then packages+=(iproute2 procps openssh-client openssh-server slurmctld slurmd slurm-client); fi
 if [[ ${1:-} == with-debootstrap ]]; then packages+=(debootstrap); fi
 
 missing=()

@@ -20,6 +20,7 @@
 #include "engine/base/text/terminal_text.h"
 #include "engine/base/text/text.h"
 #include "launch/audit/audit.h"
+#include "launch/cluster/launcher.h"
 #include "launch/cluster/network_namespace.h"
 #include "launch/cluster/worker.h"
 #include "launch/commands/arguments.h"
@@ -36,6 +37,7 @@
 #include "launch/commands/score.h"
 #include "launch/commands/script_launcher.h"
 #include "launch/commands/serve/command_line.h"
+#include "launch/commands/status.h"
 #include "launch/commands/train.h"
 #include "launch/commands/version.h"
 #include "launch/parity/command_line.h"
@@ -43,6 +45,7 @@
 #include "launch/run/exit_code.h"
 #include "launch/tools/convert/command_line.h"
 #include "launch/tools/megatron/command_line.h"
+#include "launch/tools/megatron/training.h"
 #include "launch/tools/migration/command_line.h"
 #include "launch/tools/preprocess/command_line.h"
 #include "transports/mpi/mpi_world.h"
@@ -73,22 +76,29 @@ void add_train(CLI::App& app, Action& action) {
 }
 
 void add_launch(CLI::App& app, Action& action) {
-  auto cluster = std::make_shared<std::string>();
-  auto arguments = std::make_shared<std::vector<std::string>>();
+  auto options = std::make_shared<commands::LaunchArguments>();
   CLI::App* command = app.add_subcommand(
       "launch", "Train with several groups of processes: launch --cluster FILE -- train ...");
   command
-      ->add_option(
-          "--cluster", *cluster,
-          "YAML file with the groups of the run: role, count, parallel (docs/operations.md)")
+      ->add_option("--cluster", options->cluster,
+                   "YAML file with the groups of the run, and its hosts (docs/operations.md)")
       ->required();
-  command->add_option("command", *arguments, "train or explain, and its options")->required();
+  const auto ways = names_of(cluster::Via());
+  command
+      ->add_option("--via", options->via,
+                   "how groups are started: local, all on this host; ssh, on the hosts of the "
+                   "cluster file (the default where it has some); slurm, as steps of the "
+                   "allocation that this command runs in")
+      ->check(CLI::IsMember(std::vector<std::string>(ways.begin(), ways.end())));
+  command->add_option("--write-sbatch", options->write_sbatch,
+                      "write a script for sbatch, which runs this command with --via slurm, to "
+                      "this file, and start nothing");
+  command->add_option("command", options->words, "train or explain, and its options")->required();
   command->footer(
       "Example:\n  troupe launch --cluster cluster.yaml -- train --algorithm grpo --config "
       "run.yaml\n"
       "Run the same command again to resume.");
-  command->callback(
-      [cluster, arguments, &action] { action = commands::launch_action(*cluster, *arguments); });
+  command->callback([options, &action] { action = commands::launch_action(*options); });
 }
 
 /// Started by launch; hidden from --help.
@@ -96,8 +106,9 @@ void add_worker(CLI::App& app, Action& action) {
   auto timeout = std::make_shared<std::int64_t>(0);
   CLI::App* command = app.add_subcommand("worker", "One process of a launch")->group("");
   command->add_option("--timeout", *timeout);
-  command->callback(
-      [timeout, &action] { action = [timeout] { return cluster::worker(*timeout); }; });
+  command->callback([timeout, &action] {
+    action = [timeout] { return cluster::worker(*timeout, commands::build_text()); };
+  });
 }
 
 /// Used by launch and launch/mpirun.sh; hidden from --help.
@@ -321,6 +332,17 @@ void add_audit(CLI::App& app, Action& action) {
   command->callback([options, &action] { action = [options] { return audit::audit(*options); }; });
 }
 
+void add_status(CLI::App& app, Action& action) {
+  auto options = std::make_shared<commands::StatusOptions>();
+  CLI::App* command = app.add_subcommand(
+      "status", "Show what the processes of a running launch do, and what each waits for");
+  commands::path_option(
+      command->add_option("run", options->run, "output directory of a run")->required());
+  command->add_flag("--json", options->json, "print one JSON object");
+  command->callback(
+      [options, &action] { action = [options] { return commands::status(*options); }; });
+}
+
 void add_completion(CLI::App& app, Action& action) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command =
@@ -422,6 +444,7 @@ void add_commands(CLI::App& app, Action& action) {
                          tools::convert::add_convert,
                          add_info,
                          add_audit,
+                         add_status,
                          add_completion,
                          add_man,
                          tools::megatron::add_programs})
@@ -432,7 +455,7 @@ void add_commands(CLI::App& app, Action& action) {
 
 int program(int argc, char** argv) {
   actors::sandbox::run_if_helper(argc, argv);
-  auto launched = commands::launched_words(argc, argv);  // before signals are ignored
+  auto launched = commands::launched_words(argc, argv, tools::megatron::check_training);
   if (!launched) return report(launched.error().what, run::exit_code(launched.error().code));
   std::vector<std::string> words = std::move(*launched), own;
   open_standard_streams();

@@ -1,11 +1,13 @@
 #!/bin/bash
-# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...] [trainers --latest] [schemas DIR] [peers DIR] [megatron DIR] [evaluation DIR]
+# The tests that continuous integration has no time for; hours. Usage: tests/long.sh [PART...] [trainers --latest] [schemas DIR] [peers DIR] [megatron DIR] [evaluation DIR] [faults N]
 #   plain     every source compiled alone (no unity build), in build/plain, and every test
 #   asan      every test under AddressSanitizer and UBSan
 #   tsan      every test under ThreadSanitizer
 #   fuzz      each fuzz target for five minutes
 #   power     10,000 images of power failures of a ledger that is written: no acknowledged row is missing, the audit is clean
 #   kill      225 kills of runs, 240 damages to their files, 120 to what `troupe convert` and `merge` read, 20 of `troupe preprocess`, `troupe convert` and `merge` before every file operation, 117 crash points and simulated power failures; the other tests that kill processes, ten times; ranks and engine threads that hang, with the program's own times
+#   faults [N]  N faults (200) of processes of `troupe launch`, drawn by seed: SIGKILL, SIGSTOP for 2, 8 and 60 s, ended connections; the weights, the audit and what is left;
+#             20 kills of a rollout: the time until its samples are given away, and until its successor samples
 #   micro_batches  train.micro_batch_tokens 512 to 8192 on a tied, an untied and a LoRA model, f32 and bf16, dp 1 and 2, SFT, DPO and GRPO: equal bytes
 #   layouts   every layout of up to 8 ranks (dp, tp, pp, vpp, cp, sp, zero, overlap) for every method beside one rank: losses, gradients; threads, mpirun and a repetition: equal bytes
 #   examples  a copy of the tree to which docs/adding-an-algorithm.md is applied: it compiles, and the method of the page trains
@@ -29,7 +31,9 @@
 #   schemas DIR  JSON schemas of public collections that lie in DIR (named in tests/engine/constraints/schemas.py): how many are accepted; no random text is invalid
 #   peers DIR  the tests of the servers of vLLM and llama.cpp, whose sources lie in DIR/vllm (0.33.0) and DIR/llama.cpp: those that
 #             tests/peers/*.txt name pass, are refused by name, or are about something else, in a virtual environment
-#   megatron DIR  the command lines of MindSpeed-LLM's published scripts, DIR/VERSION.jsonl (tests/megatron/scripts.py): which are taken
+#   megatron DIR  the command lines of MindSpeed-LLM's published scripts, DIR/VERSION.jsonl (tests/megatron/scripts.py): which are taken, and which run two steps with small
+#             models (run_scripts.py); scripts as they are published, by bash
+#   hosts     runs over three hosts made of namespaces, by ssh and Slurm (as root; tests/hosts/runs.py): weights, ports, refusals; 20 steps
 #   package   the .deb and the archive in bare Debian systems (as root)
 #   evaluation [DIR]  troupe eval --task beside lm-evaluation-harness 0.4.13 through troupe serve, item by item, with 8192 and 512 positions, on rows made for the tests, in a
 #             virtual environment; with DIR the prompts of the published data that lie there (the layout of docs/evaluation.md)
@@ -73,6 +77,10 @@ run_kill() {
   TROUPE_DAMAGES=60 selected system_test '*DamagedFiles*:*DamagedModels*'
   selected system_test '*Interrupted*' --gtest_repeat=10 --gtest_break_on_failure
   selected engine_checkpoint_test '*Crash*' --gtest_repeat=10
+}
+run_faults() {
+  python3 -B tests/system/faults.py build/release/troupe . "${faults:-200}" >&2
+  python3 -B tests/system/faults.py build/release/troupe . times >&2
 }
 run_micro_batches() {
   selected system_test '*All/MicroBatchRuns*' --gtest_also_run_disabled_tests
@@ -188,6 +196,8 @@ run_megatron() {
     return 1
   fi
   python3 -B tests/megatron/scripts.py build/release/troupe "$megatron"/*.jsonl >&2
+  python3 -B tests/megatron/bash_scripts.py build/release/troupe tests/data/megatron/scripts >&2
+  python3 -B tests/megatron/run_scripts.py build/release/troupe "$megatron"/*.jsonl >&2
 }
 run_peers() {
   local venv=build/peers-venv
@@ -215,6 +225,10 @@ run_evaluation() {
     mmlu_virology_continuation@5 gsm8k gsm8k_cot bbh_cot_fewshot_boolean_expressions bbh_fewshot_boolean_expressions humaneval boolq >&2
 }
 run_package() { tests/package.sh; }
+run_hosts() {
+  cmake/install_packages.sh with-hosts
+  python3 -B tests/hosts/runs.py build/release/troupe . long >&2
+}
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log
   local log=tests/long.log commit
@@ -229,7 +243,7 @@ record() { # record PART SECONDS: replaces the part's line of tests/long.log
 
 # Every function run_PART above is a part, in the order of this file.
 mapfile -t known < <(sed -n 's/^run_\([a-z_]*\)() {.*/\1/p' tests/long.sh)
-parts=() schemas='' peers='' megatron='' evaluation='' latest=''
+parts=() schemas='' peers='' megatron='' evaluation='' latest='' faults=''
 while (($#)); do
   part=$1
   parts+=("$part")
@@ -239,6 +253,9 @@ while (($#)); do
     shift
   elif [[ $part == evaluation && -d ${1:-} ]]; then
     evaluation=$(realpath "$1")
+    shift
+  elif [[ $part == faults && ${1:-} =~ ^[0-9]+$ ]]; then
+    faults=$1
     shift
   elif [[ $part == trainers && ${1:-} == --latest ]]; then
     latest=yes

@@ -19,8 +19,8 @@ inline auto fields(Frame& f) {
 
 namespace wire {
 
-constexpr std::array<std::string_view, 4> names_of(Control::Kind) {
-  return {"hello", "grant", "heartbeat", "bye"};
+constexpr std::array<std::string_view, 5> names_of(Control::Kind) {
+  return {"hello", "grant", "heartbeat", "bye", "fenced"};
 }
 inline auto fields(Control& c) {
   return std::tie(c.kind, c.session, c.frames, c.bytes);

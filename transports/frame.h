@@ -24,7 +24,8 @@ struct Control {
     hello,      ///< first message of a link; `frames` and `bytes` are the window the sender grants
     grant,      ///< frames and bytes that the sender has consumed since the link was established
     heartbeat,  ///< the sender is alive
-    bye         ///< the sender closes the link; nothing follows
+    bye,        ///< the sender closes the link; nothing follows
+    fenced      ///< the receiver was taken for lost; whatever it sends is refused
   };
   Kind kind = Kind::hello;
   std::uint64_t session = 0;  ///< random number of the sending process's transport

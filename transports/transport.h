@@ -16,6 +16,9 @@ namespace troupe::transports {
 /// replies.
 struct Address {
   std::string node, actor;
+  /// 0: whichever process has the node's place; otherwise only this one, counted from 1. A message
+  /// to one that was lost is refused with Errc::closed. Stays with the sender.
+  std::uint64_t incarnation = 0;
   bool operator==(const Address&) const = default;
 };
 /// "node/actor", or "node".

@@ -17,6 +17,15 @@
 
 namespace troupe::actors::protocol {
 
+/// How often the routers of a mixture of experts chose each expert.
+struct ExpertLoads {
+  std::vector<std::int64_t> layers;  ///< those with experts
+  std::vector<std::int64_t> counts;  ///< [layers, E] choices
+};
+inline auto fields(ExpertLoads& l) {
+  return std::tie(l.layers, l.counts);
+}
+
 /// Statistics of one optimizer step.
 struct StepStats {
   double loss = 0;
@@ -27,10 +36,11 @@ struct StepStats {
   std::vector<std::pair<std::string, double>> metrics;  ///< of the loss, averaged over the batch
   std::optional<double> entropy;                        ///< mean over the trained tokens, in nats
   std::optional<double> ratio;  ///< mean of pi / pi_old over the trained tokens
+  ExpertLoads experts;          ///< of the batch
 };
 inline auto fields(StepStats& s) {
   return std::tie(s.loss, s.grad_norm, s.learning_rate, s.tokens, s.version, s.metrics, s.entropy,
-                  s.ratio);
+                  s.ratio, s.experts);
 }
 
 /// One forward and backward pass over the batch (in micro-batches) and one optimizer step. A

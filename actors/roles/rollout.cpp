@@ -211,9 +211,6 @@ Result<std::vector<float>> Rollout::on(protocol::PrepareWeights message) {
   prepared_.reset();
   RETURN_IF_ERROR(complete(weights, arriving_));
   RETURN_IF_ERROR(verify(weights, model_->spec()));
-  if (weights.version < version_)
-    return fail(Errc::bad_input, cat("weights of version ", weights.version,
-                                     " are older than the present version ", version_));
   std::vector<float> logp;
   if (shadow_) {
     set_values(weights.values, *shadow_);

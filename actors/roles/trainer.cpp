@@ -42,6 +42,7 @@ Result<protocol::StepStats> Trainer::on(protocol::TrainStep message) {
   stats.entropy = found.report.find(engine::loss::entropy_statistic);
   stats.ratio = found.report.find(engine::loss::ratio_statistic);
   for (const auto& [name, value] : found.report.values()) stats.metrics.emplace_back(name, value);
+  stats.experts = {found.experts.layers, found.experts.counts};
   if (const auto* scale = trainer_->loss_scale()) {
     stats.metrics.emplace_back("loss_scale", scale->value());
     stats.metrics.emplace_back("skipped", static_cast<double>(scale->state().skipped));

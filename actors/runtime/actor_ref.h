@@ -46,6 +46,10 @@ class ActorRef {
         send_ask(*asker_, to_, M::name, transports::Body::of(std::move(message)), deadline));
   }
 
+  /// The actor in one process that has the node's place (transports::Address).
+  ActorRef of_incarnation(std::uint64_t number) const {
+    return ActorRef(asker_, {to_.node, to_.actor, number});
+  }
   const transports::Address& address() const { return to_; }
   const std::shared_ptr<Asker>& asker() const { return asker_; }
 

@@ -36,6 +36,7 @@ class Asker : public std::enable_shared_from_this<Asker> {
   /// Handles a frame of kind reply or error. False when no ask waits for it: it was forgotten, or
   /// the reply is late or a duplicate.
   bool answer(transports::Frame frame);
+  bool expects(std::uint64_t id) const { return asks_.contains(id); }
   void forget(std::uint64_t id);
   /// Completes every ask in flight, and every later one, with this error.
   void cancel_all(const Error& error);

@@ -111,7 +111,12 @@ void Node::Core::receive(Frame frame) {
 
 void Node::Core::deliver(Frame frame) {
   if (frame.kind != Kind::request) {
-    if (!asker->answer(std::move(frame))) ++unexpected;
+    if (asker->expects(frame.id)) {
+      asker->answer(std::move(frame));
+      return;
+    }
+    ++unexpected;
+    if (options.on_late) options.on_late(std::move(frame));
     return;
   }
   if (!seen[frame.from.node].first(frame.id)) {
@@ -387,6 +392,7 @@ Reply<void> Node::after(Duration delay) {
 void Node::cancel_asks() {
   core_->control.post([core = core_] {
     core->asker->cancel_all({Errc::cancelled, "the run was interrupted"});
+    if (core->options.on_cancelled) core->options.on_cancelled();
   });
 }
 

@@ -48,6 +48,9 @@ struct NodeOptions {
   // Called on the control executor.
   std::function<void(const Death&)> on_death;
   std::function<void(const AskRecord&)> on_answered;  ///< for each reply to an ask of this node
+  /// For each reply to an ask that has ended before; must not throw.
+  std::function<void(transports::Frame)> on_late;
+  std::function<void()> on_cancelled;  ///< by cancel_asks(): for those that wait for something else
 };
 
 /// Snapshot of the counters since the node was created.

@@ -15,16 +15,24 @@ namespace {
 
 using Generated = actors::Reply<std::vector<protocol::Completion>>;
 
+// "rollout-0/rollout", and "rollout-0#2/rollout" for the process that replaced it.
+std::string holder_name(const RolloutRef& rollout) {
+  const transports::Address& address = rollout.address();
+  return address.incarnation < 2 ? to_string(address)
+                                 : cat(address.node, "#", address.incarnation, "/", address.actor);
+}
+
 // Asks the rollout for the samples of a chunk that are not finished; nullopt where all are.
 std::optional<Generated> request_samples(Cluster& c, const RolloutRef& rollout,
                                          const ChunkedRequest& step, Chunk& chunk) {
   std::vector<protocol::SampleRequest> open;
   for (auto& request : chunk.requests)
     if (!step.finished || !step.finished->find(step.batch, request.sample_id))
-      open.push_back(std::move(request));
-  chunk.requests.clear();
+      open.push_back(c.recovery ? request : std::move(request));
+  if (!c.recovery) chunk.requests.clear();
   if (open.empty()) return std::nullopt;
-  if (step.ledger) step.ledger->leased(step.batch, open, to_string(rollout.address()));
+  if (c.recovery) c.recovery->lease(rollout.address().node, open);
+  if (step.ledger) step.ledger->leased(step.batch, open, holder_name(rollout));
   protocol::Generate message{std::move(open), step.options.sampling};
   return rollout.ask(std::move(message), c.timeout);
 }
@@ -107,6 +115,13 @@ ChunkedRequest::ChunkedRequest(PromptBatch rows, RolloutOptions given, bool comp
   }
 }
 
+Chunk& ChunkedRequest::take() {
+  if (returned.empty()) return chunks[next++];
+  Chunk& first = *returned.front();
+  returned.pop_front();
+  return first;
+}
+
 namespace {
 
 // Samples that arrive for the first time: those that are finished are in the ledger.
@@ -129,6 +144,14 @@ void end_chunk(Cluster& c, ChunkedRequest& step, Chunk& chunk, actors::Changes* 
   if (++step.done == step.chunks.size() && generated) generated->notify();
 }
 
+// For other rollouts, in their order, before those that nobody has requested.
+void return_chunks(ChunkedRequest& step, const std::vector<Chunk*>& chunks,
+                   actors::Changes* changes) {
+  if (step.stopped) return;
+  step.returned.insert(step.returned.begin(), chunks.begin(), chunks.end());
+  if (changes) changes->notify();
+}
+
 void check_chunk(const RolloutRef& rollout, const Chunk& chunk) {
   if (auto valid = check_answers(chunk.sample_ids, chunk.completions); !valid)
     throw Failure(
@@ -140,8 +163,9 @@ void check_chunk(const RolloutRef& rollout, const Chunk& chunk) {
 // step.finished, and with it in the next checkpoint.
 Task<void> await_samples(Cluster& c, const RolloutRef& rollout, ChunkedRequest& step,
                          Chunk& chunk) {
-  auto requests = std::exchange(chunk.requests, {});
-  if (step.ledger) step.ledger->leased(step.batch, requests, to_string(rollout.address()));
+  auto requests = c.recovery ? chunk.requests : std::exchange(chunk.requests, {});
+  if (step.ledger) step.ledger->leased(step.batch, requests, holder_name(rollout));
+  if (c.recovery) c.recovery->lease(rollout.address().node, requests);
   while (!step.stopped) {
     std::erase_if(requests, [&](const auto& request) {
       return step.finished->find(step.batch, request.sample_id) != nullptr;
@@ -154,16 +178,22 @@ Task<void> await_samples(Cluster& c, const RolloutRef& rollout, ChunkedRequest& 
     const auto made = co_await reply.get();
     record_samples(step, made);
     step.finished->add(step.batch, made);
+    if (c.recovery) c.recovery->arrived(rollout.address().node, made);
   }
 }
 
 Task<void> await_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest& step,
                         actors::Changes* generated) {
   check(step.finished != nullptr, "sampling: samples of other programs are kept when they arrive");
-  while (step.next < step.chunks.size()) {
-    Chunk& chunk = step.chunks[step.next++];
+  while (step.open()) {
+    Chunk& chunk = step.take();
     auto awaiting = await_samples(c, rollout, step, chunk);
-    co_await awaiting;
+    try {
+      co_await awaiting;
+    } catch (const Failure&) {
+      return_chunks(step, {&chunk}, generated);
+      throw;
+    }
     if (step.stopped) co_return;
     add_finished(step, chunk);
     check_chunk(rollout, chunk);
@@ -183,16 +213,28 @@ Task<void> generate_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest
   std::deque<std::pair<Chunk*, std::optional<Generated>>> requested;
   const std::size_t in_flight = std::min<std::size_t>(2, c.chunks_per_rollout);
   for (;;) {
-    while (requested.size() < in_flight && step.next < step.chunks.size()) {
-      Chunk& chunk = step.chunks[step.next++];
+    while (requested.size() < in_flight && step.open()) {
+      Chunk& chunk = step.take();
       requested.emplace_back(&chunk, request_samples(c, rollout, step, chunk));
     }
     if (requested.empty()) co_return;
     auto [chunk, reply] = std::move(requested.front());
     requested.pop_front();
-    if (reply) chunk->completions = co_await reply->get();
+    if (reply) {
+      auto generation = co_await reply->try_get();
+      if (!generation) {
+        std::vector<Chunk*> open{chunk};
+        for (const auto& each : requested) open.push_back(each.first);
+        requested.clear();  // their asks
+        return_chunks(step, open, generated);
+        throw Failure(generation.error());
+      }
+      chunk->completions = std::move(*generation);
+    }
+    if (c.recovery) c.recovery->arrived(rollout.address().node, chunk->completions);
     add_finished(step, *chunk);
     check_chunk(rollout, *chunk);
+    chunk->requests.clear();
     if (step.stopped && !requested.empty()) {  // the rollout has begun the next one
       protocol::CancelSamples message;
       const auto ending = rollout.ask(std::move(message), c.timeout);

@@ -2,6 +2,7 @@
 // models and the reference work on one part while the rollouts generate the next.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -28,9 +29,14 @@ struct ChunkedRequest {
   ChunkedRequest(PromptBatch prompts, RolloutOptions options, bool with_reference,
                  std::size_t parts);
   bool generated() const { return done == chunks.size(); }
+  /// A chunk is to be requested.
+  bool open() const { return next < chunks.size() || !returned.empty(); }
+  /// The next one of these: those that a lost rollout had come first.
+  Chunk& take();
   /// No further chunk is requested, and those that are generated are not rewarded.
   void stop() {
     next = chunks.size();
+    returned.clear();
     stopped = true;
   }
 
@@ -38,8 +44,9 @@ struct ChunkedRequest {
   const RolloutOptions options;
   const bool with_reference;
   std::vector<Chunk> chunks;
-  std::size_t next = 0;  ///< first chunk that has not been requested
-  std::size_t done = 0;  ///< chunks that are generated
+  std::size_t next = 0;         ///< first chunk that has not been requested
+  std::deque<Chunk*> returned;  ///< requested of rollouts that were lost
+  std::size_t done = 0;         ///< chunks that are generated
   bool stopped = false;
   FinishedSamples* finished = nullptr;  ///< as in Sampling
   std::int64_t batch = 0;
@@ -49,7 +56,8 @@ struct ChunkedRequest {
 /// Keeps one rollout supplied with chunks until none is left, and sends each to the verifier, the
 /// reward models and the reference; the next chunk waits in its mailbox. A faster rollout generates
 /// more of the chunks. Only samples that are not finished are requested. Notifies `generated` (may
-/// be null) when the last chunk is generated.
+/// be null) when the last chunk is generated. When an ask fails, the chunks that the rollout has
+/// are returned to the request.
 Task<void> generate_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest& request,
                            actors::Changes* generated);
 

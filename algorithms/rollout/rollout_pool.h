@@ -1,6 +1,8 @@
 // RolloutPool: the rollouts while the policy trains. Each takes the requests in their order: a
 // rollout that finds no further chunk of one request takes the next, whose weights it takes
-// over first. With async.mode free it takes over the newest weights while it generates instead.
+// over first. With async.mode free it takes over the newest weights while it generates instead. The
+// chunks of a rollout that is lost are given to the others, which go back to the weights of their
+// request for them; its successor takes part as soon as it is there.
 #pragma once
 
 #include <deque>
@@ -19,8 +21,9 @@ class RolloutPool {
  public:
   /// `changes` is notified when a request is queued or generated, and at the end. `idle_changed` is
   /// called when idle() has changed.
-  RolloutPool(Cluster& c, actors::Changes& changes, std::function<void()> idle_changed)
-      : c_(c), changes_(changes), idle_changed_(std::move(idle_changed)) {}
+  RolloutPool(Cluster& c, actors::Changes& changes, std::function<void()> idle_changed);
+  RolloutPool(const RolloutPool&) = delete;
+  ~RolloutPool();
 
   /// Rollouts that wait for a request.
   std::int64_t idle() const { return idle_; }
@@ -41,14 +44,16 @@ class RolloutPool {
     std::shared_ptr<ChunkedRequest> request;
     std::shared_ptr<const protocol::Weights> weights;  ///< to take over first; null: ...
     std::uint64_t oldest = 0;                          ///< ... the oldest version that may sample
-    std::shared_ptr<Job> next;
   };
-  Task<void> next_job(const Job& after);
   struct Worker {
-    const RolloutRef& rollout;
-    std::optional<std::uint64_t> version;  ///< of its weights
+    RolloutRef& rollout;
+    std::optional<std::uint64_t> version = {};  ///< of its weights
   };
-  Task<void> serve(Worker& worker, std::shared_ptr<Job> after);
+  bool present(Worker& worker);
+  const Job* first_open();
+  Task<std::optional<Job>> next_job(Worker& worker);
+  Task<void> serve(Worker& worker);
+  Task<void> work_on(Worker& worker, Job job);
   Task<void> adopt(Worker& worker);
   Task<void> guarded(Task<void> work);
   Task<void> end_samples();
@@ -59,8 +64,7 @@ class RolloutPool {
   actors::Changes& changes_;
   std::function<void()> idle_changed_;
   std::int64_t idle_ = 0;
-  std::shared_ptr<Job> last_ = std::make_shared<Job>();  // of the queue
-  std::vector<std::weak_ptr<ChunkedRequest>> open_;      // requests that may not be generated yet
+  std::deque<Job> jobs_;  // that may not be generated yet, in their order
   std::deque<Worker> workers_;
   std::shared_ptr<const protocol::Weights> newest_;
   bool closed_ = false;

@@ -4,8 +4,35 @@
 #include "algorithms/rollout/chunks.h"
 #include "algorithms/rollout/reward_failures.h"
 #include "algorithms/rollout/rollout_pool.h"
+#include "algorithms/training/weight_sync.h"
 
 namespace troupe::algorithms {
+
+namespace {
+
+Task<void> generate_on(Cluster& c, RolloutRef rollout, ChunkedRequest& request) {
+  co_await take_weights(c, rollout);
+  co_await generate_chunks(c, rollout, request, &c.recovery->changes());
+}
+
+// Until all samples are generated: those of a rollout that is lost are given to the others, and its
+// successor takes part.
+Task<void> generate_until_complete(Cluster& c, RolloutRef& rollout, ChunkedRequest& request) {
+  try {
+    while (!request.generated() && !request.stopped) {
+      if (take_successor(c, rollout) && request.open())
+        co_await survives(c, rollout, generate_on(c, rollout, request));
+      else
+        co_await c.recovery->changes().next();
+    }
+  } catch (...) {
+    request.stop();
+    c.recovery->notify();  // the others do not wait for its chunks
+    throw;
+  }
+}
+
+}  // namespace
 
 Task<RolloutBatch> sample_rollouts(Sampling from, PromptBatch prompts, RolloutOptions options,
                                    bool with_reference) {
@@ -23,8 +50,9 @@ Task<RolloutBatch> sample_rollouts(Sampling from, PromptBatch prompts, RolloutOp
     co_await from.pool->generate(from, request);
   } else {
     std::vector<Task<void>> workers;
-    for (const auto& rollout : c.rollouts)
-      workers.push_back(generate_chunks(c, rollout, *request, nullptr));
+    for (auto& rollout : c.rollouts)
+      workers.push_back(c.recovery ? generate_until_complete(c, rollout, *request)
+                                   : generate_chunks(c, rollout, *request, nullptr));
     co_await actors::when_all(std::move(workers));
   }
   auto samples = co_await collect_chunks(*request);

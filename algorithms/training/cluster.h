@@ -11,6 +11,7 @@
 #include "actors/runtime/actor_ref.h"
 #include "actors/runtime/stop.h"
 #include "algorithms/training/journal.h"
+#include "algorithms/training/recovery.h"
 #include "algorithms/training/sample_ledger.h"
 #include "algorithms/training/weight_stream.h"
 #include "algorithms/training/weight_versions.h"
@@ -63,8 +64,10 @@ class ReferenceRef {
 struct Cluster {
   PolicyRef policy;
   std::optional<ReferenceRef> reference;  ///< if the loss needs one
-  std::vector<RolloutRef> rollouts;       ///< interchangeable: any of them may generate any sample
-  std::optional<RewardRef> verifier;      ///< rules
+  /// Interchangeable: any of them may generate any sample. With `recovery`, each is an incarnation,
+  /// and take_successor() puts the next one in its place.
+  std::vector<RolloutRef> rollouts;
+  std::optional<RewardRef> verifier;  ///< rules
   Journal& journal;
   const actors::Stop& stop;  ///< checked after every step
   /// Chunks that a rollout's share of a batch is split into, so that the reference scores one while
@@ -81,9 +84,19 @@ struct Cluster {
   /// Brings weights to other processes; nullptr: messages do, within one process.
   WeightStream* stream = nullptr;
   SampleLedger* ledger = nullptr;  ///< nullptr: nothing is recorded
-  bool overlaps_saves = true;      ///< the policy and the critic train on while they save
-  bool saving = false;             ///< the policy is writing a checkpoint
-  bool critic_saving = false;      ///< the critic is, of the same step
+  /// Rollouts that are lost are replaced; nullptr: the first that is lost ends the run.
+  Recovery* recovery = nullptr;
+  bool overlaps_saves = true;  ///< the policy and the critic train on while they save
+  bool saving = false;         ///< the policy is writing a checkpoint
+  bool critic_saving = false;  ///< the critic is, of the same step
 };
+
+/// Puts the incarnation of a rollout that is present, or expected, in the place of one that was
+/// lost. False while it is not present.
+bool take_successor(Cluster& c, RolloutRef& rollout);
+/// Whether this incarnation of a rollout is present.
+bool is_present(const Cluster& c, const RolloutRef& rollout);
+/// As survives() of recovery.h, for asks of `rollout`.
+Task<bool> survives(Cluster& c, const RolloutRef& rollout, Task<void> work);
 
 }  // namespace troupe::algorithms

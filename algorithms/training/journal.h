@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "actors/protocol/train.h"
 #include "algorithms/training/work.h"
 #include "engine/base/json/json.h"
 #include "engine/base/sets/id_sets.h"
@@ -77,6 +78,8 @@ class Journal {
   virtual void record(std::int64_t step, const Metrics& metrics) = 0;
   /// Some of the samples of a step; call it before record() of that step.
   virtual void sample(std::int64_t step, const Sample& sample) = 0;
+  /// Loads of the experts in the batch of a step; call it before record() of that step.
+  virtual void loads(std::int64_t /*step*/, const actors::protocol::ExpertLoads&) {}
   /// Makes the records durable; called before the checkpoint of step `step` is saved, so that no
   /// checkpoint has steps that a power failure takes from the journal. Returns what a resumed run
   /// compares the records with (RunState::journal).

@@ -167,6 +167,7 @@ Task<protocol::StepStats> train_step(Cluster& cluster, const TrainingPlan& plan,
   protocol::TrainStep message{std::move(batch), std::move(loss), plan.rate(step)};
   auto training = cluster.policy.ask(std::move(message), cluster.timeout);
   const auto stats = co_await training.get();
+  if (!stats.experts.layers.empty()) cluster.journal.loads(step, stats.experts);
   co_return stats;
 }
 

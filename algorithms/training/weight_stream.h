@@ -71,6 +71,8 @@ class WeightStream {
   actors::Task<void> send(Receiver to, const Weights& weights);
   /// The receiver uses these weights from now on: the next delta refers to them.
   void committed(const Address& receiver, const Weights& weights);
+  /// Another process has the receiver's place: no delta refers to what the former one had.
+  void forget(const Address& receiver) { used_.erase(to_string(receiver)); }
 
   /// The policy's weights are rounded to bf16.
   bool rounds() const {

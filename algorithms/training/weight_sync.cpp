@@ -64,20 +64,45 @@ Task<void> prepare_weights(Cluster& c, WeightReceiver receiver, const protocol::
   check_probe(weights, logp, receiver.address());
 }
 
+Task<void> commit_weights(Cluster& c, RolloutRef rollout, const protocol::Weights& weights) {
+  protocol::CommitWeights message{weights.version};
+  auto committing = rollout.ask(std::move(message), c.timeout);
+  co_await committing.get();
+  if (c.recovery) c.recovery->has_version(rollout.address().node, weights.version);
+  if (c.stream) c.stream->committed(rollout.address(), weights);
+}
+
+Task<void> take_weights(Cluster& c, RolloutRef rollout) {
+  const SharedWeights weights = c.recovery->weights();
+  if (!weights || c.recovery->version(rollout.address().node) == weights->version) co_return;
+  co_await prepare_weights(c, rollout, *weights);
+  co_await commit_weights(c, rollout, *weights);
+}
+
+namespace {
+
+Task<void> unless_lost(Cluster& c, RolloutRef rollout, Task<void> work) {
+  co_await survives(c, rollout, std::move(work));
+}
+
+}  // namespace
+
 Task<void> sync_weights(Cluster& c, std::int64_t batches) {
+  if (c.recovery) c.recovery->use_weights(nullptr);
   auto publishing = publish_weights(c, batches);
-  const auto weights = co_await publishing;
-  std::vector<Task<void>> preparing;
-  for (auto& rollout : c.rollouts) preparing.push_back(prepare_weights(c, rollout, weights));
+  const auto weights = std::make_shared<const protocol::Weights>(co_await publishing);
+  if (c.recovery) c.recovery->use_weights(weights);
+  std::vector<RolloutRef> present;
+  for (auto& rollout : c.rollouts)
+    if (take_successor(c, rollout)) present.push_back(rollout);
+  std::vector<Task<void>> preparing, committing;
+  for (const auto& rollout : present)
+    preparing.push_back(unless_lost(c, rollout, prepare_weights(c, rollout, *weights)));
   co_await actors::when_all(std::move(preparing));
-  std::vector<actors::Reply<void>> committing;
-  for (auto& rollout : c.rollouts) {
-    protocol::CommitWeights message{weights.version};
-    committing.push_back(rollout.ask(std::move(message), c.timeout));
-  }
-  for (auto& reply : committing) co_await reply.get();
-  if (!c.stream) co_return;
-  for (auto& rollout : c.rollouts) c.stream->committed(rollout.address(), weights);
+  for (const auto& rollout : present)
+    if (is_present(c, rollout))
+      committing.push_back(unless_lost(c, rollout, commit_weights(c, rollout, *weights)));
+  co_await actors::when_all(std::move(committing));
 }
 
 Task<void> sync_reference(Cluster& c, std::int64_t batches, double share) {

@@ -22,10 +22,17 @@ Task<protocol::Weights> publish_weights(Cluster& c, std::int64_t batches);
 /// its probe. Throws Failure.
 Task<void> prepare_weights(Cluster& c, WeightReceiver receiver, const protocol::Weights& weights);
 
+/// Switches one rollout to weights that it has prepared.
+Task<void> commit_weights(Cluster& c, RolloutRef rollout, const protocol::Weights& weights);
+
+/// Brings those of the last sync_weights() to a rollout that has joined since then. Needs
+/// c.recovery.
+Task<void> take_weights(Cluster& c, RolloutRef rollout);
+
 /// Sends the policy's current weights, trained on `batches` batches, to every rollout, in two
 /// phases: each rollout first loads them beside its own, verifies their checksums and scores the
 /// probe; when all agree with the policy, each switches. When one does not (Errc::corrupt, with its
-/// name), none has changed.
+/// name), none has changed. With c.recovery, a rollout that is lost is left out.
 Task<void> sync_weights(Cluster& c, std::int64_t batches);
 
 // TR-DPO (Gorbatovski et al. 2024, arXiv:2404.09656, eq. 5): a reference that follows the policy.

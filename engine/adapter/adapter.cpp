@@ -1,6 +1,7 @@
 #include "engine/adapter/adapter.h"
 
 #include <cmath>
+#include <utility>
 
 #include "engine/adapter/peft_file.h"
 #include "engine/base/errors/check.h"
@@ -77,6 +78,20 @@ Result<Tensor> read(ops::Device& device, const SafetensorsFile& file, const std:
                         from_file(stored_layout(name, shape, spec), std::move(values)));
 }
 
+// A tensor of an adapter of all experts, in the order of the parameter.
+Result<Tensor> read_fused(ops::Device& device, const SafetensorsFile& file,
+                          const nn::ParameterSpec& wanted, const models::DecoderSpec& spec) {
+  const std::string name = cat(prefix, stored_name(wanted.name, spec));
+  const auto* stored = file.find(name);
+  check(stored != nullptr, "merge_adapter: a tensor that read_adapter did not check");
+  std::vector<float> values(static_cast<std::size_t>(stored->count()));
+  RETURN_IF_ERROR(file.read_f32(name, values));
+  RETURN_IF_ERROR(checkpoint::check_finite(values, file.path(), name));
+  return ops::from_host(
+      device, wanted.shape,
+      from_file(stored_layout(wanted.name, wanted.shape, spec), std::move(values)));
+}
+
 // Scales each row of `weight` to the norm in `magnitudes`.
 void scale_rows(ops::Device& device, Tensor& weight, const Tensor& magnitudes) {
   const std::int64_t rows = weight.shape()[0], width = weight.shape()[1];
@@ -99,9 +114,9 @@ Result<> merge_module(ops::Device& device, const SafetensorsFile& file,
     const auto stored = read(device, file, copy, spec);
     RETURN_IF_ERROR(stored);
     if (ops::to_host(device, *stored) != ops::to_host(device, weight))
-      return fail(Errc::unsupported,
-                  cat(file.path(), ": tensor ", quote(copy),
-                      " differs from the base model's: the adapter belongs to another base"));
+      return fail(Errc::unsupported, cat(file.path(), ": tensor ", quote(copy),
+                                         " differs from the base model's: the "
+                                         "adapter belongs to another base"));
   }
   auto a = read(device, file, cat(module, models::lora_a), spec),
        b = read(device, file, cat(module, models::lora_b), spec);
@@ -116,6 +131,36 @@ Result<> merge_module(ops::Device& device, const SafetensorsFile& file,
   return {};
 }
 
+// Adds the adapter of a projection of all experts (models::FusedExperts) to their weights.
+Result<> merge_experts(models::Decoder& base, const SafetensorsFile& file,
+                       const models::LoraTarget& target, const models::LoraSpec& lora) {
+  models::DecoderSpec adapted = base.spec();
+  adapted.lora = lora;
+  ops::Device& device = base.device();
+  const auto tensors = models::fused_lora_tensors(
+      target, adapted, *models::fused_experts(target.module, base.spec()));
+  auto a = read_fused(device, file, tensors[0], adapted),
+       b = read_fused(device, file, tensors[1], adapted);
+  RETURN_IF_ERROR(a);
+  RETURN_IF_ERROR(b);
+  device.scale(*b, static_cast<float>(target.scale));
+  const std::string mlp = target.module.substr(0, target.module.rfind('.'));
+  const bool joined = target.module.ends_with("gate_up_proj");
+  for (std::int64_t e = 0; e < base.spec().experts->router.experts; ++e) {
+    const Tensor down = a->rows(e * target.rank, (e + 1) * target.rank);
+    const Tensor up = b->rows(e, e + 1).view({b->shape()[1] / target.rank, target.rank});
+    std::int64_t row = 0;
+    for (const std::string_view name : joined
+                                           ? std::vector<std::string_view>{"gate_proj", "up_proj"}
+                                           : std::vector<std::string_view>{"down_proj"}) {
+      Tensor weight = base.parameters().at(cat(mlp, ".", e, ".", name, ".weight")).value;
+      const std::int64_t end = row + weight.shape()[0];
+      device.gemm(up.rows(std::exchange(row, end), end), down, weight, {.accumulate = true});
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<> merge_adapter(models::Decoder& base, const std::string& folder) {
@@ -126,6 +171,10 @@ Result<> merge_adapter(models::Decoder& base, const std::string& folder) {
   const auto file = SafetensorsFile::open(cat(folder, "/", weights_file));
   RETURN_IF_ERROR(file);
   for (const auto& target : spec->lora.targets) {
+    if (models::fused_experts(target.module, base.spec())) {
+      RETURN_IF_ERROR(merge_experts(base, *file, target, spec->lora));
+      continue;
+    }
     nn::Parameter* weight = base.parameters().find(target.module + ".weight");
     if (weight == nullptr)
       return fail(Errc::unsupported, cat(folder, ": an adapter of ", target.module,

@@ -1,7 +1,9 @@
 #include "engine/adapter/lora_config.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 
 #include "engine/adapter/module_pattern.h"
 #include "engine/base/text/text.h"
@@ -12,6 +14,8 @@ namespace {
 
 constexpr std::string_view all_linear = "all-linear", head = "lm_head";
 constexpr std::int64_t largest_rank = 1 << 16;
+constexpr std::string_view experts_part = ".mlp.experts.";
+constexpr std::array<std::string_view, 2> fused_projections{"gate_up_proj", "down_proj"};
 
 // Index of the layer: 12 for "model.layers.12.mlp.up_proj"; -1: outside the layers.
 std::int64_t layer_of(const std::string& module) {
@@ -20,20 +24,15 @@ std::int64_t layer_of(const std::string& module) {
   return std::stoll(module.substr(prefix.size()));
 }
 
-bool selects(const ModulePattern& pattern, const std::string& module) {
-  return pattern.text() == all_linear ? module != head : pattern.matches(module);
+// Routers, experts and shared experts, which all-linear leaves out.
+bool of_mixture(std::string_view module) {
+  return module.find(".mlp.experts.") != module.npos ||
+         module.find(".mlp.shared_expert") != module.npos || module.ends_with(".mlp.gate");
 }
 
-// Whether a pattern selects matrices of a layer with experts; all-linear leaves them out.
-bool selects_experts(const ModulePattern& pattern, const models::DecoderSpec& spec) {
-  if (!spec.experts || pattern.text() == all_linear) return false;
-  for (std::int64_t layer = 0; layer < spec.layers; ++layer)
-    for (const std::string_view module :
-         {"gate", "experts.0.gate_proj", "experts.0.up_proj", "experts.0.down_proj",
-          "shared_experts.gate_proj", "shared_expert_gate"})
-      if (spec.has_experts(layer) && pattern.matches(cat("model.layers.", layer, ".mlp.", module)))
-        return true;
-  return false;
+bool selects(const ModulePattern& pattern, const std::string& module) {
+  if (pattern.text() == all_linear) return module != head && !of_mixture(module);
+  return pattern.matches(module);
 }
 
 // Fails for a target without a linear layer, and for a layer that the model does not have.
@@ -43,12 +42,6 @@ Result<> check_targets(const LoraConfig& config, const std::vector<ModulePattern
   std::vector<std::string> ends;
   for (const auto& module : modules) ends.push_back(module.substr(module.rfind('.') + 1));
   for (const auto& target : targets) {
-    if (selects_experts(target, spec))
-      return fail(
-          Errc::unsupported,
-          cat(where, "targets: ", quote(target.text()), " selects experts of ", spec.architecture,
-              "; adapters of experts, their router and shared experts are not supported: "
-              "name linear layers of attention, or all-linear"));
     if (std::ranges::any_of(modules, [&](const auto& module) { return selects(target, module); }))
       continue;
     const auto near = nearest(target.text(), ends);
@@ -66,6 +59,83 @@ Result<> check_targets(const LoraConfig& config, const std::vector<ModulePattern
   return {};
 }
 
+// The modules of LoraConfig::parameters (models::FusedExperts).
+Result<std::vector<std::string>> fused_targets(const LoraConfig& config,
+                                               const models::DecoderSpec& spec,
+                                               const std::string& where) {
+  std::vector<std::string> out;
+  std::size_t found = 0;
+  for (const auto& name : config.parameters) {
+    const bool known =
+        spec.experts && std::ranges::any_of(fused_projections, [&](std::string_view projection) {
+          return cat("model.layers.0.mlp.experts.", projection).ends_with("." + name);
+        });
+    found += known ? 1 : 0;
+    if (!known)
+      return fail(Errc::usage, cat(where,
+                                   "parameters: expected mlp.experts.gate_up_proj or "
+                                   "mlp.experts.down_proj of a mixture of experts, found ",
+                                   quote(name), spec.experts ? "" : "; this model has no experts"));
+  }
+  for (const auto& tensor : models::stored_tensors(spec))
+    if (found > 0 && tensor.rows.size() > 1 && of_mixture(tensor.rows.front().parameter))
+      return fail(Errc::unsupported,
+                  cat(where, "parameters: ", spec.architecture, " stores its experts as ",
+                      tensor.name, "; adapters of it are not supported"));
+  for (std::int64_t layer = 0; found > 0 && layer < spec.layers; ++layer)
+    for (const std::string_view projection : fused_projections) {
+      const std::string module = cat("model.layers.", layer, ".mlp.experts.", projection);
+      const bool wanted = std::ranges::any_of(
+          config.parameters, [&](const auto& name) { return module.ends_with("." + name); });
+      const bool here =
+          config.layers.empty() || std::ranges::find(config.layers, layer) != config.layers.end();
+      if (wanted && here && spec.has_experts(layer)) out.push_back(module);
+    }
+  return out;
+}
+
+// The adapters of a projection of all experts of a layer are one operation: they have one rank and
+// one scale, and neither magnitudes nor dropout.
+Result<> check_experts(const models::LoraSpec& lora, const models::DecoderSpec& spec,
+                       const std::string& where) {
+  if (!spec.experts) return {};
+  std::map<std::string, std::vector<const models::LoraTarget*>> projections;
+  for (const auto& target : lora.targets) {
+    const auto at = target.module.find(experts_part);
+    if (at == target.module.npos) continue;
+    if (lora.dora || lora.dropout > 0)
+      return fail(Errc::unsupported,
+                  cat(where, lora.dora ? "dora" : "dropout", ": adapters of experts (",
+                      target.module, ") have neither magnitudes nor dropout"));
+    const auto number_end = target.module.find('.', at + experts_part.size());
+    if (number_end == target.module.npos) continue;  // one adapter of all experts
+    projections[target.module.substr(0, at) + target.module.substr(number_end)].push_back(&target);
+  }
+  for (const auto& [name, targets] : projections) {
+    const auto& first = *targets.front();
+    const bool alike = std::ranges::all_of(targets, [&](const auto* target) {
+      return target->rank == first.rank && target->scale == first.scale;
+    });
+    if (!alike || std::ssize(targets) != spec.experts->router.experts)
+      return fail(Errc::unsupported,
+                  cat(where, "targets: ", first.module, ": all ", spec.experts->router.experts,
+                      " experts of a layer must have an adapter of this "
+                      "projection, of one rank "
+                      "and alpha; found ",
+                      targets.size(), alike ? "" : " of different ones"));
+  }
+  for (const auto& target : lora.targets)
+    for (const auto& [name, targets] : projections) {
+      const auto at = target.module.find(experts_part);
+      const bool fused = models::fused_experts(target.module, spec).has_value();
+      const bool both = name.ends_with(".down_proj") == target.module.ends_with(".down_proj");
+      if (fused && both && name.starts_with(target.module.substr(0, at) + "."))
+        return fail(Errc::usage, cat(where, "parameters: ", target.module,
+                                     " has adapters of its experts by lora.targets, too"));
+    }
+  return {};
+}
+
 Result<std::vector<std::string>> targeted(const LoraConfig& config, const models::DecoderSpec& spec,
                                           const std::string& where) {
   const auto wanted = patterns_of(config.targets, where + "targets"),
@@ -73,6 +143,8 @@ Result<std::vector<std::string>> targeted(const LoraConfig& config, const models
   RETURN_IF_ERROR(wanted);
   RETURN_IF_ERROR(unwanted);
   RETURN_IF_ERROR(check_targets(config, *wanted, spec, where));
+  auto fused = fused_targets(config, spec, where);
+  RETURN_IF_ERROR(fused);
   std::vector<std::string> out;
   for (const auto& module : linear_modules(spec)) {
     const auto matches = [&](const ModulePattern& pattern) { return selects(pattern, module); };
@@ -81,9 +153,12 @@ Result<std::vector<std::string>> targeted(const LoraConfig& config, const models
         std::ranges::find(config.layers, layer_of(module)) != config.layers.end())
       out.push_back(module);
   }
+  const bool has_head = !out.empty() && out.back() == head;
+  out.insert(out.end() - (has_head ? 1 : 0), fused->begin(), fused->end());
   if (out.empty())
-    return fail(Errc::usage,
-                cat(where, "targets: every target is also excluded; there is nothing to adapt"));
+    return fail(Errc::usage, cat(where,
+                                 "targets: every target is also "
+                                 "excluded; there is nothing to adapt"));
   return out;
 }
 
@@ -109,7 +184,8 @@ Result<std::vector<std::string>> saved_modules(const LoraConfig& config,
       return fail(
           Errc::unsupported,
           cat(where,
-              "saved: only the score head of a reward model (\"score\") can be trained beside an "
+              "saved: only the score head of a reward model (\"score\") can be "
+              "trained beside an "
               "adapter, found ",
               quote(name), spec.labels > 0 ? "" : "; this is a language model without one"));
     out.push_back(name);
@@ -138,10 +214,10 @@ Result<> check_numbers(const LoraConfig& config, const std::string& where) {
       return fail(Errc::usage, cat(where, "alpha_pattern: the alpha of ", quote(name),
                                    " must not be 0 or beyond 1e30, found ", alpha));
   if (!is_valid_alpha(config.alpha))
-    return fail(
-        Errc::usage,
-        cat(where, "alpha must not be 0 (the adapter would have no effect) or beyond 1e30, found ",
-            config.alpha));
+    return fail(Errc::usage, cat(where,
+                                 "alpha must not be 0 (the adapter would have "
+                                 "no effect) or beyond 1e30, found ",
+                                 config.alpha));
   return {};
 }
 
@@ -170,6 +246,24 @@ Result<> check_stored(const std::vector<std::string>& modules, models::DecoderSp
 
 }  // namespace
 
+namespace {
+
+constexpr std::array<std::string_view, 3> projections{"gate_proj", "up_proj", "down_proj"};
+
+// In the order of the weights (models::parameter_list).
+void add_mixture(const models::ExpertsSpec& of, const std::string& mlp,
+                 std::vector<std::string>& out) {
+  out.push_back(mlp + "gate");
+  for (const std::string_view name : projections)
+    for (std::int64_t e = 0; e < of.router.experts; ++e)
+      out.push_back(cat(mlp, "experts.", e, ".", name));
+  for (const std::string_view name : projections)
+    if (of.shared_inner > 0) out.push_back(cat(mlp, "shared_experts.", name));
+  if (of.shared_gate) out.push_back(mlp + "shared_expert_gate");
+}
+
+}  // namespace
+
 std::vector<std::string> linear_modules(const models::DecoderSpec& spec) {
   std::vector<std::string> out;
   const auto attention =
@@ -179,9 +273,13 @@ std::vector<std::string> linear_modules(const models::DecoderSpec& spec) {
   for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
     for (const auto name : attention)
       out.push_back(cat("model.layers.", layer, ".self_attn.", name));
-    for (const std::string_view name : {"gate_proj", "up_proj", "down_proj"})
-      if (!spec.has_experts(layer) && (spec.gated || name != "gate_proj"))
-        out.push_back(cat("model.layers.", layer, ".mlp.", name));
+    const std::string mlp = cat("model.layers.", layer, ".mlp.");
+    if (spec.has_experts(layer)) {
+      add_mixture(*spec.experts, mlp, out);
+      continue;
+    }
+    for (const std::string_view name : projections)
+      if (spec.gated || name != "gate_proj") out.push_back(cat(mlp, name));
   }
   if (spec.labels == 0) out.emplace_back(head);
   return out;
@@ -196,7 +294,10 @@ Result<models::LoraSpec> resolve_targets(const LoraConfig& config, const models:
   RETURN_IF_ERROR(modules);
   RETURN_IF_ERROR(check_stored(*modules, spec, where));
   models::LoraSpec lora{{}, config.dora, config.dropout, std::move(*saved)};
-  for (const auto& module : *modules) {
+  for (const auto& target : *modules) {
+    // PEFT's patterns name the module of the experts' parameters.
+    const bool fused = models::fused_experts(target, spec).has_value();
+    const std::string module = fused ? target.substr(0, target.rfind('.')) : target;
     const auto rank =
         patterned(config.rank_pattern, module, std::int64_t{config.rank}, where + "rank_pattern");
     const auto alpha =
@@ -205,13 +306,13 @@ Result<models::LoraSpec> resolve_targets(const LoraConfig& config, const models:
     RETURN_IF_ERROR(alpha);
     const auto size = static_cast<double>(*rank);
     lora.targets.push_back(
-        {module, static_cast<int>(*rank), *alpha / (config.rslora ? std::sqrt(size) : size)});
+        {target, static_cast<int>(*rank), *alpha / (config.rslora ? std::sqrt(size) : size)});
     if (module == head && config.dora)
-      return fail(
-          Errc::unsupported,
-          cat(where,
-              "dora: the output head (lm_head) can have an adapter, but not one with magnitudes"));
+      return fail(Errc::unsupported, cat(where,
+                                         "dora: the output head (lm_head) can have an "
+                                         "adapter, but not one with magnitudes"));
   }
+  RETURN_IF_ERROR(check_experts(lora, spec, where));
   return lora;
 }
 
@@ -219,12 +320,14 @@ Result<> check_trainable(const models::LoraSpec& lora) {
   if (lora.dropout == 0) return {};
   if (lora.dora)
     return fail(Errc::unsupported,
-                "an adapter with magnitudes (DoRA) is trained without dropout here: set "
+                "an adapter with magnitudes (DoRA) is "
+                "trained without dropout here: set "
                 "lora.dropout to 0 or lora.dora to false");
   for (const auto& target : lora.targets)
     if (target.module == head)
       return fail(Errc::unsupported,
-                  "an adapter of the output head (lm_head) is trained without dropout here: set "
+                  "an adapter of the output head (lm_head) is trained without "
+                  "dropout here: set "
                   "lora.dropout to 0, or leave lm_head out of "
                   "lora.targets");
   return {};

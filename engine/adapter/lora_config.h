@@ -21,6 +21,10 @@ using ModuleNames = std::vector<std::string>;
 struct LoraConfig {
   ModuleNames targets{"all-linear"};
   ModuleNames exclude;
+  /// Experts' projections that get one adapter for all experts of a layer, by the end of their
+  /// names in transformers 5 (PEFT's target_parameters): "mlp.experts.gate_up_proj",
+  /// "experts.down_proj".
+  ModuleNames parameters;
   std::vector<std::int64_t> layers;  ///< only in these layers; empty: in all
   int rank = 16;
   double alpha = 32;
@@ -38,12 +42,18 @@ struct LoraConfig {
     field("rank", self.rank, Range{0, 1 << 16},
           "rank of the low-rank adapters; 0: train the whole model");
     field("alpha", self.alpha, at_least_0,
-          "LoRA scaling: updates are multiplied by alpha / rank; 0: twice the rank");
+          "LoRA scaling: updates are multiplied by alpha / rank; 0: twice the "
+          "rank");
     field("dropout", self.dropout, from_0_below_1, "dropout of the adapter's inputs in training");
     field("targets", self.targets,
-          "modules that get an adapter: names or ends of names (q_proj), regular expressions over "
+          "modules that get an adapter: names or ends of names (q_proj), "
+          "regular expressions over "
           "whole names, or all-linear (all but the output head)");
     field("exclude", self.exclude, "modules among them that get none, named the same way");
+    field("parameters", self.parameters,
+          "of a mixture of experts: mlp.experts.gate_up_proj, "
+          "mlp.experts.down_proj, which get an "
+          "adapter in the form of PEFT's target_parameters (docs/mixtures.md)");
     field("rslora", self.rslora, "scale by alpha / sqrt(rank) instead (rsLoRA)");
     field("dora", self.dora, "also train per-row magnitudes (DoRA)");
     field("rank_pattern", self.rank_pattern, Range{1, 1 << 16},

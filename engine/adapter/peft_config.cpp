@@ -29,19 +29,13 @@ constexpr std::array ignored = {"auto_mapping",
                                 "use_qalora_group",
                                 "arrow_config"};
 // Members that this file reads.
-constexpr std::array supported = {"peft_type",
-                                  "r",
-                                  "lora_alpha",
-                                  "lora_dropout",
-                                  "use_rslora",
-                                  "use_dora",
-                                  "target_modules",
-                                  "exclude_modules",
-                                  "rank_pattern",
-                                  "alpha_pattern",
-                                  "modules_to_save",
-                                  "layers_to_transform",
-                                  "bias",
+constexpr std::array supported = {"peft_type",           "r",
+                                  "lora_alpha",          "lora_dropout",
+                                  "use_rslora",          "use_dora",
+                                  "target_modules",      "target_parameters",
+                                  "exclude_modules",     "rank_pattern",
+                                  "alpha_pattern",       "modules_to_save",
+                                  "layers_to_transform", "bias",
                                   "init_lora_weights"};
 // Initializations that also change the base's weights: the stored adapter belongs to another base.
 constexpr std::array other_base = {"pissa", "olora", "corda", "loftq", "lora_ga"};
@@ -58,11 +52,11 @@ tl::unexpected<Error> reject(const std::string& where, std::string_view key, con
 
 Result<> check_members(const Json& config, const std::string& where) {
   if (const Json* type = config.find("peft_type"); !type || *type != Json("LORA"))
-    return fail(Errc::unsupported,
-                cat(where, ": \"peft_type\" must be \"LORA\", found ",
-                    type ? quote(type->dump(), 40) : "nothing",
-                    "; only low-rank adapters are read: merge another one into its base with PEFT "
-                    "(merge_and_unload)"));
+    return fail(Errc::unsupported, cat(where, ": \"peft_type\" must be \"LORA\", found ",
+                                       type ? quote(type->dump(), 40) : "nothing",
+                                       "; only low-rank adapters are read: merge another one into "
+                                       "its base with PEFT "
+                                       "(merge_and_unload)"));
   for (const auto& [key, value] : config.object()) {
     const auto is = [&](std::string_view name) { return key == name; };
     if (std::ranges::any_of(ignored, is) || std::ranges::any_of(supported, is) || is_off(value))
@@ -158,6 +152,7 @@ std::set<std::string> shortest_names(const models::LoraSpec& lora,
                                      const models::DecoderSpec& spec) {
   std::set<std::string> ends, whole;
   for (const auto& target : lora.targets) {
+    if (models::fused_experts(target.module, spec)) continue;
     ends.insert(target.module.substr(target.module.rfind('.') + 1));
     whole.insert(target.module);
   }
@@ -200,9 +195,10 @@ Result<LoraConfig> read_peft_config(const Json& config, const std::string& where
   LoraConfig out;
   auto targets = names_of(config, "target_modules", where),
        exclude = names_of(config, "exclude_modules", where),
+       parameters = names_of(config, "target_parameters", where),
        saved = names_of(config, "modules_to_save", where);
-  for (const auto* names : {&targets, &exclude, &saved}) RETURN_IF_ERROR(*names);
-  if (targets->empty())
+  for (const auto* names : {&targets, &exclude, &parameters, &saved}) RETURN_IF_ERROR(*names);
+  if (targets->empty() && parameters->empty())
     return fail(Errc::bad_input, cat(where, ": \"target_modules\" names no module"));
   auto ranks = pattern_of<std::int64_t>(config, "rank_pattern", where, get_integer);
   auto alphas = pattern_of<double>(config, "alpha_pattern", where, get_number);
@@ -213,6 +209,7 @@ Result<LoraConfig> read_peft_config(const Json& config, const std::string& where
   RETURN_IF_ERROR(read_scalars(config, where, out));
   out.targets = std::move(*targets);
   out.exclude = std::move(*exclude);
+  out.parameters = std::move(*parameters);
   out.saved = std::move(*saved);
   out.layers = std::move(*layers);
   out.rank_pattern = std::move(*ranks);
@@ -225,25 +222,31 @@ Json to_peft_config(const LoraConfig& config, const models::DecoderSpec& spec,
   Json ranks(Json::Object{}), alphas(Json::Object{}), saved;
   for (const auto& [name, rank] : config.rank_pattern) ranks.set(name, rank);
   for (const auto& [name, alpha] : config.alpha_pattern) alphas.set(name, alpha);
+  Json parameters;  // no member for other adapters: earlier versions of PEFT do
+                    // not know it
+  if (!config.parameters.empty())
+    parameters = sorted({config.parameters.begin(), config.parameters.end()});
   if (!spec.lora->saved.empty()) saved = sorted({spec.lora->saved.begin(), spec.lora->saved.end()});
-  return Json(Json::Object{{"peft_type", "LORA"},
-                           {"task_type", spec.labels == 0  ? "CAUSAL_LM"
-                                         : spec.score_bias ? "TOKEN_CLS"
-                                                           : "SEQ_CLS"},
-                           {"base_model_name_or_path", base},
-                           {"inference_mode", true},
-                           {"r", config.rank},
-                           {"lora_alpha", config.alpha},
-                           {"lora_dropout", config.dropout},
-                           {"bias", "none"},
-                           {"fan_in_fan_out", false},
-                           {"init_lora_weights", true},
-                           {"use_rslora", config.rslora},
-                           {"use_dora", config.dora},
-                           {"target_modules", sorted(shortest_names(*spec.lora, spec))},
-                           {"rank_pattern", std::move(ranks)},
-                           {"alpha_pattern", std::move(alphas)},
-                           {"modules_to_save", std::move(saved)}});
+  Json out(Json::Object{{"peft_type", "LORA"},
+                        {"task_type", spec.labels == 0  ? "CAUSAL_LM"
+                                      : spec.score_bias ? "TOKEN_CLS"
+                                                        : "SEQ_CLS"},
+                        {"base_model_name_or_path", base},
+                        {"inference_mode", true},
+                        {"r", config.rank},
+                        {"lora_alpha", config.alpha},
+                        {"lora_dropout", config.dropout},
+                        {"bias", "none"},
+                        {"fan_in_fan_out", false},
+                        {"init_lora_weights", true},
+                        {"use_rslora", config.rslora},
+                        {"use_dora", config.dora},
+                        {"target_modules", sorted(shortest_names(*spec.lora, spec))},
+                        {"rank_pattern", std::move(ranks)},
+                        {"alpha_pattern", std::move(alphas)},
+                        {"modules_to_save", std::move(saved)}});
+  if (!parameters.is_null()) out.set("target_parameters", std::move(parameters));
+  return out;
 }
 
 }  // namespace troupe::engine::adapter

@@ -22,10 +22,18 @@ using checkpoint::StoredTensor;
 constexpr std::string_view base_layer = ".base_layer";
 constexpr std::string_view embedding = "model.embed_tokens.weight";
 
-std::vector<std::int64_t> sizes_of(const Shape& shape) {
-  std::vector<std::int64_t> out;
-  for (int axis = 0; axis < shape.rank(); ++axis) out.push_back(shape[axis]);
-  return out;
+constexpr std::string_view experts = ".mlp.experts";
+
+// The projection of experts whose adapter PEFT stores as that of the module of all experts: the
+// second one of a layer wraps the first, "experts.base_layer.lora_A.weight".
+std::string_view fused_projection(const std::string& layer, bool inner,
+                                  const models::LoraSpec& lora) {
+  const auto has = [&](std::string_view projection) {
+    const std::string module = cat(layer, experts, ".", projection);
+    return std::ranges::any_of(lora.targets,
+                               [&](const auto& target) { return target.module == module; });
+  };
+  return inner || !has("down_proj") ? "gate_up_proj" : "down_proj";
 }
 
 // The name of the parameter. "base_model.model.lm_head.base_layer.weight" gives "lm_head.weight":
@@ -33,6 +41,13 @@ std::vector<std::int64_t> sizes_of(const Shape& shape) {
 // The head of a tied model is its embedding, of which a file may have two copies.
 std::string name_of(const StoredTensor& tensor, const models::DecoderSpec& spec) {
   std::string name = tensor.name.substr(prefix.size());
+  for (const bool inner : {true, false})
+    if (const auto at = name.find(cat(experts, inner ? base_layer : "", ".lora_"));
+        at != name.npos && spec.lora) {
+      const std::string layer = name.substr(0, at);
+      return cat(layer, experts, ".", fused_projection(layer, inner, *spec.lora),
+                 name.substr(name.find(".lora_")));
+    }
   if (const auto at = name.find(base_layer); at != std::string::npos)
     name.erase(at, base_layer.size());
   return spec.tied && name == "lm_head.weight" ? std::string(embedding) : name;
@@ -57,16 +72,17 @@ Result<> check_tensors(const SafetensorsFile& file, const models::DecoderSpec& s
     const auto found = stored.find(wanted.name);
     if (found == stored.end()) {
       if (!wanted.trainable) continue;
-      return fail(
-          Errc::corrupt,
-          cat(file.path(), ": expected tensor \"", prefix, wanted.name, "\" (", stored.size(),
-              " tensors found); adapter_config.json describes another adapter"));
+      return fail(Errc::corrupt, cat(file.path(), ": expected tensor \"", prefix, wanted.name,
+                                     "\" (", stored.size(),
+                                     " tensors found); adapter_config.json "
+                                     "describes another adapter"));
     }
-    if (found->second->shape != sizes_of(wanted.shape))
-      return fail(Errc::corrupt,
-                  cat(file.path(), ": tensor ", quote(found->second->name), ": expected ",
-                      wanted.shape.text(), " (from adapter_config.json and the base model), found ",
-                      checkpoint::shape_text(found->second->shape)));
+    const auto shape = stored_layout(wanted.name, wanted.shape, spec).shape();
+    if (found->second->shape != shape)
+      return fail(Errc::corrupt, cat(file.path(), ": tensor ", quote(found->second->name),
+                                     ": expected ", checkpoint::shape_text(shape),
+                                     " (from adapter_config.json and the base model), found ",
+                                     checkpoint::shape_text(found->second->shape)));
     stored.erase(found);
   }
   if (stored.empty()) return {};
@@ -79,6 +95,18 @@ Result<> check_tensors(const SafetensorsFile& file, const models::DecoderSpec& s
 
 }  // namespace
 
+std::string stored_name(const std::string& name, const models::DecoderSpec& spec) {
+  const auto at = name.find(cat(experts, "."));
+  const auto end = name.find(".lora_");
+  if (at == name.npos || end == name.npos || !models::fused_experts(name.substr(0, end), spec))
+    return name;
+  const std::string layer = name.substr(0, at);
+  const std::string_view projection =
+      std::string_view(name).substr(at + experts.size() + 1, end - at - experts.size() - 1);
+  const bool outer = fused_projection(layer, false, *spec.lora) == projection;
+  return cat(layer, experts, outer ? "" : base_layer, name.substr(end));
+}
+
 models::StoredTensor stored_layout(const std::string& name, const Shape& shape,
                                    const models::DecoderSpec& spec) {
   const auto ends =
@@ -86,6 +114,17 @@ models::StoredTensor stored_layout(const std::string& name, const Shape& shape,
         return name.ends_with(cat(projection, models::lora_b)) ||
                name.ends_with(cat(projection, models::lora_magnitude));
       };
+  const auto part = name.find(".lora_B.");
+  if (const auto fused = models::fused_experts(name.substr(0, part), spec);
+      fused && part != name.npos) {
+    // [outputs, R * E], of which columns E j + e are those of expert e.
+    const std::int64_t count = shape[0], rank = shape[1] / fused->outputs;
+    return {.name = name,
+            .transposed = true,
+            .rows = {{name, 0, count, {}}},
+            .columns = shape[1],
+            .axes = {fused->outputs, rank * count}};
+  }
   const bool rotated = ends(".self_attn.q_proj") || ends(".self_attn.k_proj");
   const bool vector = shape.rank() == 1;
   return {name,
@@ -216,6 +255,12 @@ Result<std::shared_ptr<const nn::LoraModel>> load_lora_model(const std::string& 
     return fail(Errc::usage, cat(folder,
                                  ": an adapter of lm_head is not possible for a model whose output "
                                  "matrix is normalized (NormHead)"));
+  for (const auto& target : lora.targets)
+    if (target.module.find(cat(experts, ".")) != target.module.npos)
+      return fail(Errc::unsupported, cat(folder, ": an adapter of experts (", target.module,
+                                         ") cannot be one of several adapters beside a model: "
+                                         "merge it into the model "
+                                         "(troupe merge)"));
   const auto file = SafetensorsFile::open(cat(folder, "/", weights_file));
   RETURN_IF_ERROR(file);
   const std::vector<AdaptedWeight> adapted = adapted_weights(lora, base);
@@ -264,7 +309,7 @@ Result<> save_adapter(const std::string& folder, checkpoint::TensorParts& tensor
   std::vector<checkpoint::TensorSource> sources;
   for (const auto& parameter : tensors.parameters().all()) {
     auto layout = stored_layout(parameter.name, parameter.logical_shape(), spec);
-    layout.name = cat(prefix, parameter.name);
+    layout.name = cat(prefix, stored_name(parameter.name, spec));
     sources.push_back({std::move(layout), 0});
   }
   RETURN_IF_ERROR(

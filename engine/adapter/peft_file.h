@@ -58,6 +58,9 @@ Result<> save_adapter(const std::string& folder, checkpoint::TensorParts& tensor
 models::StoredTensor stored_layout(const std::string& name, const Shape& shape,
                                    const models::DecoderSpec& spec);
 
+/// Name of that tensor in the file, without PEFT's prefix. `spec` has the adapter.
+std::string stored_name(const std::string& name, const models::DecoderSpec& spec);
+
 /// Converts values from the layout of the file to that of the parameters; equal lengths.
 std::vector<float> from_file(const models::StoredTensor& form, std::vector<float> values);
 

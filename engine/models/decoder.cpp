@@ -1,32 +1,16 @@
 #include "engine/models/decoder.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 
 #include "engine/base/text/text.h"
-#include "engine/models/split.h"
-#include "engine/nn/attention.h"
+#include "engine/models/module_builder.h"
 #include "engine/nn/embedding.h"
 #include "engine/nn/layers.h"
-#include "engine/nn/mixture.h"
 #include "engine/nn/sequence_parallel.h"
 #include "engine/nn/shared_rows.h"
 
 namespace troupe::engine::models {
 namespace {
-
-/// A sublayer with the norms around it; an absent norm is the identity.
-template <nn::Module M>
-using Sublayer = nn::Residual<nn::Normed<nn::Chain<M, nn::Norm>>>;
-using Attention =
-    nn::Either<nn::Attention<nn::PlainProjections>, nn::Attention<nn::LatentProjections>>;
-using FeedForward = nn::Either<nn::Mlp, nn::Mixture>;
-using SequentialLayer = nn::Chain<Sublayer<Attention>, Sublayer<FeedForward>>;
-using ParallelLayer = nn::Residual<nn::Normed<nn::Sum<Attention, FeedForward>>>;
-using TwoNormLayer = nn::Residual<nn::Sum<nn::Normed<Attention>, nn::Normed<FeedForward>>>;
-using Block = nn::Either<SequentialLayer, ParallelLayer, TwoNormLayer>;
-static_assert(nn::Module<Block>);
 
 parallel::Communicator* unless_single(parallel::Communicator* group) {
   return group != nullptr && group->size() > 1 ? group : nullptr;
@@ -41,8 +25,19 @@ Split split_over(parallel::Communicator* tp, bool divides_rows, const DecoderSpe
   value_or_throw(check_split(spec, tp ? tp->size() : 1));
   Split split = split_of(spec, tp ? tp->rank() : 0, tp ? tp->size() : 1);
   split.divides_rows = divides_rows && tp != nullptr;
-  if (split.divides_rows && spec.lora)
-    throw Failure(Error{Errc::usage, "parallel.sp is not possible with an adapter (lora.rank)"});
+  if (split.divides_rows && spec.experts)
+    throw Failure(Error{Errc::usage, cat("parallel.sp is not possible for a mixture of experts (",
+                                         spec.architecture, "); parallel.tp alone is")});
+  if (tp != nullptr && spec.lora)
+    for (const LoraTarget& target : spec.lora->targets)
+      if (target.module.find(".mlp.experts.") != target.module.npos)
+        throw Failure(
+            Error{Errc::usage,
+                  cat("parallel.tp is not possible with an adapter of experts (", target.module,
+                      "); more ranks can be replicas "
+                      "(parallel.dp) or stages (parallel.pp)")});
+  if (split.divides_rows && spec.lora && spec.lora->dora)
+    throw Failure(Error{Errc::usage, "parallel.sp is not possible with magnitudes (lora.dora)"});
   return split;
 }
 
@@ -61,190 +56,6 @@ PipelineStage stage_in(const ModelPart& part, const DecoderSpec& spec) {
                                                   pp ? part.noop : std::vector<std::int64_t>(),
                                                   pp ? part.chunks : 1));
   return stage_of(pp ? pp->rank() : 0, layers, pp ? part.chunks : 1);
-}
-
-// ALiBi slope of each head (Press et al. 2021): powers of 2^(-8/n) for the first n = 2^k heads; the
-// others take every second power for 2n heads.
-std::vector<float> alibi_slopes(const DecoderSpec& spec, parallel::Range heads, double scale) {
-  std::vector<float> slopes;
-  const double factor = spec.alibi_scaled ? scale : 1;
-  if (!spec.alibi) return slopes;
-  const int below = static_cast<int>(std::bit_floor(static_cast<unsigned>(spec.heads)));
-  for (std::int64_t head = heads.begin; head < heads.end; ++head) {
-    const double power = head < below ? -8.0 * static_cast<double>(head + 1) / below
-                                      : -4.0 * static_cast<double>(2 * (head - below) + 1) / below;
-    slopes.push_back(static_cast<float>(std::exp2(power) * factor));
-  }
-  return slopes;
-}
-
-/// Builds the modules of a decoder from its parameters, with their adapters.
-struct ModuleBuilder {
-  nn::Parameters& parameters;
-  const DecoderSpec& spec;
-  const Split& split;
-  collectives::TensorGroup* tp;
-  const std::vector<nn::RotaryTable>& rotary;
-  const bool& adapter_on;
-
-  nn::Lora lora(const std::string& name) const;
-  nn::Linear linear(const std::string& name, collectives::TensorGroup* group = nullptr) const {
-    return {parameters.find(name + ".weight"), parameters.find(name + ".bias"), group, lora(name)};
-  }
-  nn::Norm norm(const std::string& name) const {  // the identity without a weight of that name
-    return {.gain = parameters.find(name + ".weight"),
-            .eps = static_cast<float>(spec.norm_eps),
-            .kind = spec.layer_norm ? nn::Norm::Kind::layer : nn::Norm::Kind::rms,
-            .bias = parameters.find(name + ".bias"),
-            .offset = static_cast<float>(spec.norm_offset)};
-  }
-  /// Of the queries or keys: over each head, or over all of a row.
-  nn::Norm head_norm(const std::string& name) const {
-    return {.gain = parameters.find(name + ".weight"),
-            .eps = static_cast<float>(spec.norm_eps),
-            .offset = static_cast<float>(spec.norm_offset),
-            .tp = spec.width_norms ? tp : nullptr};
-  }
-  nn::Norm rotated_norm(const std::string& name) const {
-    return spec.rotated_head_norms ? head_norm(name) : nn::Norm();
-  }
-  Attention attention(const std::string& layer, int index, int place) const;
-  template <class Projections>
-  nn::Attention<Projections> attention_over(Projections projections, const std::string& layer,
-                                            int index, int place) const;
-  nn::PlainProjections plain(const std::string& attention) const;
-  nn::LatentProjections latent(const std::string& attention) const;
-  nn::Mlp mlp(const std::string& name) const {
-    return {linear(name + "gate_proj"), linear(name + "up_proj"), linear(name + "down_proj", tp),
-            spec.activation};
-  }
-  nn::Mixture mixture(const std::string& name) const;
-  FeedForward feed_forward(const std::string& layer, int index) const {
-    if (spec.has_experts(index)) return {mixture(layer + "mlp.")};
-    return {mlp(layer + "mlp.")};
-  }
-  /// Layer `index` of the model, which has this place among the layers of the rank.
-  Block block(int index, int place) const;
-};
-
-nn::Lora ModuleBuilder::lora(const std::string& name) const {
-  if (!spec.lora) return {};
-  const auto& targets = spec.lora->targets;
-  const auto found =
-      std::ranges::find_if(targets, [&](const auto& target) { return target.module == name; });
-  if (found == targets.end()) return {};
-  return {.a = &parameters.at(cat(name, lora_a)),
-          .b = &parameters.at(cat(name, lora_b)),
-          .magnitude = parameters.find(cat(name, lora_magnitude)),
-          .scale = static_cast<float>(found->scale),
-          .dropout = spec.lora->dropout,
-          .module = static_cast<std::uint32_t>(found - targets.begin()),
-          .enabled = &adapter_on};
-}
-
-template <class Projections>
-nn::Attention<Projections> ModuleBuilder::attention_over(Projections projections,
-                                                         const std::string& layer, int index,
-                                                         int place) const {
-  const LayerSpec layer_spec = spec.layer_at(index);
-  const double scale = spec.attention_scale != 0
-                           ? spec.attention_scale
-                           : 1 / std::sqrt(static_cast<double>(spec.head_size));
-  const bool rotates =
-      layer_spec.rotary >= 0 && static_cast<std::size_t>(layer_spec.rotary) < rotary.size();
-  return {.projections = std::move(projections),
-          .o = linear(layer + "self_attn.o_proj", tp),
-          .shape = ops::AttentionShape{.heads = static_cast<int>(split.heads.size()),
-                                       .kv_heads = static_cast<int>(split.kv_heads.size()),
-                                       .head_size = spec.head_size,
-                                       .scale = static_cast<float>(scale),
-                                       .softcap = static_cast<float>(spec.attention_softcap),
-                                       .window = layer_spec.window,
-                                       .alibi_slopes = alibi_slopes(spec, split.heads, scale)},
-          .rotary = rotates ? &rotary[static_cast<std::size_t>(layer_spec.rotary)] : nullptr,
-          .layer = place,
-          .first_head = split.heads.begin,
-          .number = static_cast<std::uint32_t>(index),
-          .q_norm = rotated_norm(layer + "self_attn.q_norm"),
-          .k_norm = rotated_norm(layer + "self_attn.k_norm")};
-}
-
-Attention ModuleBuilder::attention(const std::string& layer, int index, int place) const {
-  const std::string name = layer + "self_attn.";
-  if (spec.latent) return {attention_over(latent(name), layer, index, place)};
-  return {attention_over(plain(name), layer, index, place)};
-}
-
-nn::PlainProjections ModuleBuilder::plain(const std::string& attention) const {
-  return {.q = linear(attention + "q_proj"),
-          .k = linear(attention + "k_proj"),
-          .v = linear(attention + "v_proj"),
-          .q_norm = spec.rotated_head_norms ? nn::Norm() : head_norm(attention + "q_norm"),
-          .k_norm = spec.rotated_head_norms ? nn::Norm() : head_norm(attention + "k_norm")};
-}
-
-nn::LatentProjections ModuleBuilder::latent(const std::string& attention) const {
-  const auto normed = [&](const std::string& name) {
-    return nn::Norm{parameters.find(attention + name + ".weight"),
-                    static_cast<float>(spec.latent->norm_eps)};
-  };
-  return nn::LatentProjections({.q_a = linear(attention + "q_a_proj"),
-                                .q_b = linear(attention + "q_b_proj"),
-                                .kv_a = linear(attention + "kv_a_proj_with_mqa"),
-                                .kv_b = linear(attention + "kv_b_proj"),
-                                .q_norm = normed("q_a_layernorm"),
-                                .kv_norm = normed("kv_a_layernorm")},
-                               {.heads = static_cast<int>(split.heads.size()),
-                                .plain = spec.head_size - spec.latent->rotary,
-                                .rotary = spec.latent->rotary,
-                                .value = spec.latent->value_size,
-                                .rank = spec.latent->key_rank});
-}
-
-nn::Mixture ModuleBuilder::mixture(const std::string& name) const {
-  const ExpertsSpec& of = *spec.experts;
-  const auto projection = [&](std::string_view which) {
-    std::vector<const nn::Parameter*> experts;
-    for (std::int64_t e = 0; e < of.router.experts; ++e)
-      experts.push_back(&parameters.at(cat(name, "experts.", e, ".", which, ".weight")));
-    return nn::ExpertProjection(std::move(experts));
-  };
-  nn::Mixture out{.how = of.router,
-                  .router = linear(name + "gate"),
-                  .choice_bias = parameters.find(name + "gate.e_score_correction_bias"),
-                  .gate = projection("gate_proj"),
-                  .up = projection("up_proj"),
-                  .down = projection("down_proj"),
-                  .activation = spec.activation,
-                  .shared = {},
-                  .shared_gate = {}};
-  if (of.shared_inner > 0) out.shared = mlp(name + "shared_experts.");
-  if (of.shared_gate) out.shared_gate = linear(name + "shared_expert_gate");
-  return out;
-}
-
-Block ModuleBuilder::block(int index, int place) const {
-  const std::string layer = cat("model.layers.", index, ".");
-  const auto multiplier = static_cast<float>(spec.residual_multiplier);
-  const nn::Norm first = norm(layer + "input_layernorm");
-  const std::uint32_t streams[] = {nn::residual_stream(index, 0), nn::residual_stream(index, 1)};
-  if (spec.norm_placement == NormPlacement::shared)
-    return {ParallelLayer{{first, {attention(layer, index, place), feed_forward(layer, index)}},
-                          multiplier,
-                          streams[0]}};
-  if (spec.norm_placement == NormPlacement::parallel)
-    return {TwoNormLayer{{{first, attention(layer, index, place)},
-                          {norm(layer + "post_attention_layernorm"), feed_forward(layer, index)}},
-                         multiplier,
-                         streams[0]}};
-  return {SequentialLayer{
-      {{first, {attention(layer, index, place), norm(layer + "post_self_attn_layernorm")}},
-       multiplier,
-       streams[0]},
-      {{norm(layer + "post_attention_layernorm"),
-        {feed_forward(layer, index), norm(layer + "post_mlp_layernorm")}},
-       multiplier,
-       streams[1]}}};
 }
 
 }  // namespace
@@ -267,6 +78,7 @@ struct Decoder::Impl {
   nn::Head head;
   nn::ScoreHead score;
   bool adapter_on = true;
+  nn::RouterBalance balance;
 
   Impl(ops::Device& device, DecoderSpec wanted, bool with_gradients, const ModelPart& given)
       : spec(std::move(wanted)),
@@ -286,7 +98,14 @@ struct Decoder::Impl {
       whole =
           std::make_unique<nn::Parameters>(nn::Parameters::described(device, parameter_list(spec)));
     for (const auto& table : spec.rotary) rotary.emplace_back(device, table);
-    const ModuleBuilder build{parameters, spec, split, tp_tensors.get(), rotary, adapter_on};
+    const ModuleBuilder build{.parameters = parameters,
+                              .spec = spec,
+                              .split = split,
+                              .tp = tp_tensors.get(),
+                              .rotary = rotary,
+                              .adapter_on = adapter_on,
+                              .balance = balance};
+    balance.layers.resize(static_cast<std::size_t>(spec.layers));
     nn::Parameter* table = parameters.find("model.embed_tokens.weight");
     if (stage.first())
       embedding = {table, tp_tensors.get(), static_cast<float>(spec.embedding_multiplier),
@@ -355,6 +174,9 @@ nn::Parameters& Decoder::parameters() {
 }
 const nn::Parameters& Decoder::parameters() const {
   return impl_->parameters;
+}
+nn::RouterBalance& Decoder::balance() {
+  return impl_->balance;
 }
 ops::Device& Decoder::device() const {
   return impl_->parameters.device();

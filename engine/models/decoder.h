@@ -13,6 +13,7 @@
 #include "engine/nn/context_part.h"
 #include "engine/nn/forward_context.h"
 #include "engine/nn/head.h"
+#include "engine/nn/router_balance.h"
 #include "engine/nn/saved.h"
 
 namespace troupe::engine::models {
@@ -80,6 +81,8 @@ class Decoder {
   /// model without memory.
   const nn::Parameters& whole() const;
   ops::Device& device() const;
+  /// Of the routers of its mixtures of experts.
+  nn::RouterBalance& balance();
 
   /// Hidden states [T, D] after the final norm, of a model without stages. Where there is a cache,
   /// keys and values of the T rows are written to it first, and row t attends to cached positions 0

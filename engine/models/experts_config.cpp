@@ -27,8 +27,8 @@ ExpertsSpec& read_experts(ConfigReader& in, DecoderSpec& spec, const ExpertNames
                   ? spec.inner
                   : in.size(names.inner, 1, std::int64_t{1} << 20,
                             names.default_inner > 0 ? names.default_inner : spec.inner);
-  out.auxiliary_loss =
-      in.flag("output_router_logits", false) && in.number({"router_aux_loss_coef"}, 0) != 0;
+  out.auxiliary_coefficient = in.number({"router_aux_loss_coef"}, 0);
+  out.auxiliary_loss = in.flag("output_router_logits", false);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "engine/models/spec.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "engine/base/errors/check.h"
 #include "engine/base/text/text.h"
@@ -25,6 +26,22 @@ std::vector<nn::ParameterSpec> lora_tensors(const LoraTarget& target, const nn::
   return list;
 }
 
+std::optional<FusedExperts> fused_experts(std::string_view module, const DecoderSpec& spec) {
+  if (!spec.experts) return std::nullopt;
+  if (module.ends_with(".mlp.experts.gate_up_proj"))
+    return FusedExperts{2 * spec.experts->inner, spec.width};
+  if (module.ends_with(".mlp.experts.down_proj"))
+    return FusedExperts{spec.width, spec.experts->inner};
+  return std::nullopt;
+}
+
+std::vector<nn::ParameterSpec> fused_lora_tensors(const LoraTarget& target, const DecoderSpec& spec,
+                                                  const FusedExperts& of) {
+  const std::int64_t experts = spec.experts->router.experts;
+  return {{cat(target.module, lora_a), Shape{experts * target.rank, of.inputs}, {}, true, true},
+          {cat(target.module, lora_b), Shape{experts, of.outputs * target.rank}, {}, true, true}};
+}
+
 void add_lora(const DecoderSpec& spec, std::vector<nn::ParameterSpec>& list, bool first_rank) {
   if (!spec.lora) return;
   const auto saved = [&](const std::string& name) {
@@ -34,15 +51,20 @@ void add_lora(const DecoderSpec& spec, std::vector<nn::ParameterSpec>& list, boo
   };
   for (auto& wanted : list) wanted.trainable = saved(wanted.name);
   std::ranges::stable_partition(list, [](const auto& wanted) { return !wanted.trainable; });
-  const auto named = [&](const std::string& name) {
-    return std::ranges::find_if(list, [&](const auto& wanted) { return wanted.name == name; });
-  };
+  std::unordered_map<std::string, std::size_t> numbers;  // experts may be ten thousands
+  for (std::size_t i = 0; i < list.size(); ++i) numbers.emplace(list[i].name, i);
   for (const auto& target : spec.lora->targets) {
-    auto base = named(target.module + ".weight");
-    if (base == list.end() && spec.tied && target.module == "lm_head")
-      base = named("model.embed_tokens.weight");
-    check(base != list.end(), cat("add_lora: no module ", target.module));
-    for (auto& wanted : lora_tensors(target, nn::ParameterSpec(*base), spec.lora->dora, first_rank))
+    if (const auto fused = fused_experts(target.module, spec)) {
+      for (auto& wanted : fused_lora_tensors(target, spec, *fused))
+        list.push_back(std::move(wanted));
+      continue;
+    }
+    auto base = numbers.find(target.module + ".weight");
+    if (base == numbers.end() && spec.tied && target.module == "lm_head")
+      base = numbers.find("model.embed_tokens.weight");
+    check(base != numbers.end(), cat("add_lora: no module ", target.module));
+    for (auto& wanted :
+         lora_tensors(target, nn::ParameterSpec(list[base->second]), spec.lora->dora, first_rank))
       list.push_back(std::move(wanted));
   }
 }

@@ -42,6 +42,18 @@ inline constexpr std::string_view lora_a = ".lora_A.weight", lora_b = ".lora_B.w
 std::vector<nn::ParameterSpec> lora_tensors(const LoraTarget& target, const nn::ParameterSpec& base,
                                             bool dora, bool first_rank);
 
+/// A projection of all experts of a layer, one tensor in transformers 5: a module
+/// "model.layers.N.mlp.experts.gate_up_proj" (gate_proj above up_proj) or "...down_proj" of a
+/// LoraTarget.
+struct FusedExperts {
+  std::int64_t outputs, inputs;  ///< of an expert
+};
+std::optional<FusedExperts> fused_experts(std::string_view module, const DecoderSpec& spec);
+/// The adapter's tensors: A [E * R, inputs] and B [E, outputs * R], the matrices of an expert one
+/// after the other.
+std::vector<nn::ParameterSpec> fused_lora_tensors(const LoraTarget& target, const DecoderSpec& spec,
+                                                  const FusedExperts& of);
+
 /// Freezes the base in the list of parameters and appends the adapter's tensors.
 void add_lora(const DecoderSpec& spec, std::vector<nn::ParameterSpec>& list, bool first_rank);
 
@@ -84,8 +96,8 @@ struct ExpertsSpec {
   std::int64_t shared_inner = 0;  ///< of the shared expert, a whole MLP; 0: none
   bool shared_gate = false;       ///< the shared expert has a gate
   std::vector<bool> sparse;       ///< [layers] whether a layer has experts; empty: all have
-  /// config.json asks for a load-balancing loss, which is not applied.
-  bool auxiliary_loss = false;
+  double auxiliary_coefficient = 0;  ///< router_aux_loss_coef of config.json
+  bool auxiliary_loss = false;       ///< output_router_logits: config.json asks for that loss
 };
 
 struct DecoderSpec {
@@ -94,8 +106,10 @@ struct DecoderSpec {
   int heads = 0, kv_heads = 0, head_size = 0;
   bool tied = false;  ///< the head is the embedding
 
-  bool layer_norm = false, norm_bias = false;  ///< LayerNorm, with or without bias; else RMSNorm
-  double norm_eps = 1e-6, norm_offset = 0;     ///< a gain g multiplies by offset + g
+  bool layer_norm = false,
+       norm_bias = false;  ///< LayerNorm, with or without bias; else RMSNorm
+  double norm_eps = 1e-6,
+         norm_offset = 0;  ///< a gain g multiplies by offset + g
   NormPlacement norm_placement = NormPlacement::before;
 
   bool attention_bias = false, output_bias = false, mlp_bias = false;

@@ -1,5 +1,7 @@
 #include "engine/models/split.h"
 
+#include <bit>
+#include <cmath>
 #include <optional>
 
 #include "engine/base/errors/check.h"
@@ -13,6 +15,9 @@ using parallel::Shard;
 
 bool splits_into(const DecoderSpec& spec, int parts) {
   if (parts < 1 || parts > spec.vocabulary || parts > spec.inner) return false;
+  if (spec.experts && (parts > spec.experts->inner ||
+                       (spec.experts->shared_inner > 0 && parts > spec.experts->shared_inner)))
+    return false;
   return parts <= spec.kv_heads || (parts % spec.kv_heads == 0 && spec.heads % parts == 0);
 }
 
@@ -59,6 +64,13 @@ std::optional<Shard> latent_shard(const std::string& name, const DecoderSpec& sp
   return {};
 }
 
+// Inner width of the MLP, the expert or the shared expert of this tensor.
+std::int64_t inner_of(std::string_view name, const DecoderSpec& spec) {
+  if (!spec.experts) return spec.inner;
+  if (name.find(".mlp.experts.") != name.npos) return spec.experts->inner;
+  return name.find(".mlp.shared_experts.") != name.npos ? spec.experts->shared_inner : spec.inner;
+}
+
 // The shard of the tensor of this name, by the end of the name ("q_proj.weight").
 Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& split) {
   const auto is = [&](std::string_view layer) {
@@ -83,8 +95,10 @@ Shard shard_of(const std::string& name, const DecoderSpec& spec, const Split& sp
   // Replicated; each rank has the gradients of its own rows.
   if (split.divides_rows && is_norm(name))
     return {0, 0, spec.width, spec.width, true, split.index == 0};
-  if (is("gate_proj") || is("up_proj")) return rows(split.inner, spec.inner);
-  if (is("down_proj")) return columns(split.inner, spec.inner);
+  const std::int64_t inner = inner_of(name, spec);
+  const Range own = parallel::even_range(inner, split.index, split.parts);
+  if (is("gate_proj") || is("up_proj")) return rows(own, inner);
+  if (is("down_proj")) return columns(own, inner);
   return {.first = split.index == 0};
 }
 
@@ -98,7 +112,6 @@ Result<> check_mixture(const DecoderSpec& spec, std::string_view kind, int ranks
 }
 
 Result<> check_split(const DecoderSpec& spec, int parts) {
-  RETURN_IF_ERROR(check_mixture(spec, "tensor", parts));
   if (splits_into(spec, parts)) return {};
   std::vector<std::string> valid;
   for (int choice = 1; choice <= spec.heads; ++choice)
@@ -149,6 +162,19 @@ std::vector<nn::ParameterSpec> parameter_list(const DecoderSpec& spec, const Spl
   }
   add_lora(spec, list, split.index == 0);
   return list;
+}
+
+std::vector<float> alibi_slopes(const DecoderSpec& spec, parallel::Range heads, double scale) {
+  std::vector<float> slopes;
+  const double factor = spec.alibi_scaled ? scale : 1;
+  if (!spec.alibi) return slopes;
+  const int below = static_cast<int>(std::bit_floor(static_cast<unsigned>(spec.heads)));
+  for (std::int64_t head = heads.begin; head < heads.end; ++head) {
+    const double power = head < below ? -8.0 * static_cast<double>(head + 1) / below
+                                      : -4.0 * static_cast<double>(2 * (head - below) + 1) / below;
+    slopes.push_back(static_cast<float>(std::exp2(power) * factor));
+  }
+  return slopes;
 }
 
 }  // namespace troupe::engine::models

@@ -32,4 +32,9 @@ Split split_of(const DecoderSpec& spec, int index, int parts);
 /// parameter_list(spec) with the shapes and shards of that part.
 std::vector<nn::ParameterSpec> parameter_list(const DecoderSpec& spec, const Split& split);
 
+/// ALiBi slope of each of these heads (Press et al. 2021): powers of 2^(-8/n) for the first n = 2^k
+/// heads; the others take every second power for 2n heads. `scale` multiplies those of a spec with
+/// alibi_scaled. Empty without ALiBi.
+std::vector<float> alibi_slopes(const DecoderSpec& spec, parallel::Range heads, double scale);
+
 }  // namespace troupe::engine::models

@@ -102,7 +102,6 @@ parallel::Range PipelineStage::places(std::size_t chunk) const {
 Result<std::vector<std::int64_t>> stage_layers(const DecoderSpec& spec, int stages,
                                                const std::vector<std::int64_t>& wanted,
                                                const std::vector<std::int64_t>& noop, int chunks) {
-  RETURN_IF_ERROR(check_mixture(spec, "pipeline", stages));
   if (stages < 1 || (stages > 1 && stages > spec.layers))
     return fail(Errc::usage,
                 cat("parallel.pp ", stages, " is not possible for a model of ", spec.layers,

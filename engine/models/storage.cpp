@@ -147,6 +147,7 @@ std::int64_t StoredTensor::row_count() const {
 }
 
 std::vector<std::int64_t> StoredTensor::shape() const {
+  if (!axes.empty()) return axes;
   const std::int64_t count = row_count();
   std::vector<std::int64_t> sizes =
       vector ? std::vector{count}

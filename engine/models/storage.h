@@ -14,8 +14,9 @@ namespace troupe::engine::models {
 /// Consecutive rows of a stored tensor that belong to one parameter; a vector is one column.
 struct Rows {
   std::string parameter;
-  std::int64_t first = 0, count = 0;  ///< of the parameter: whole heads where their order differs
-  HeadOrder order = {};               ///< order of the rows of each head in the file
+  std::int64_t first = 0,
+               count = 0;  ///< of the parameter: whole heads where their order differs
+  HeadOrder order = {};    ///< order of the rows of each head in the file
 
   /// Row of the parameter that the file stores at index `stored` (0 .. count - 1) of these rows.
   std::int64_t row(std::int64_t stored) const;
@@ -30,6 +31,8 @@ struct StoredTensor {
   bool vector = false;  ///< has one axis
   /// Size of one more axis, the first, over which the rows are divided; 0: there is none.
   std::int64_t stacked = 0;
+  /// Its axes where they are not those that follow from the rows; as many values.
+  std::vector<std::int64_t> axes = {};
 
   std::int64_t row_count() const;
   std::vector<std::int64_t> shape() const;  ///< in the file

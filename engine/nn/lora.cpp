@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "engine/nn/sequence_parallel.h"
 #include "engine/nn/tensor_parallel.h"
 
 namespace troupe::engine::nn {
@@ -55,7 +56,9 @@ Tensor Lora::inverse_norms(const Tensor& weight, const ForwardContext& pass,
 void Lora::forward(const Tensor& x, const Tensor& weight, const ForwardContext& pass,
                    collectives::TensorGroup* tp, Saved& saved, Tensor& y) const {
   const Tensor u = down_project(x, pass, tp);
-  pass.device.gemm(u, b->value, y,
+  // Behind a sum over `tp`, y has this rank's rows where the group divides them (rows_group); x and
+  // what backward needs of the projection have all rows.
+  pass.device.gemm(tp != nullptr ? own_rows(pass, u) : u, b->value, y,
                    {.transpose_b = true, .accumulate = true, .precision = pass.precision});
   saved.push(u);
   if (magnitude == nullptr) return;

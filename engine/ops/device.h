@@ -143,7 +143,17 @@ class Device {
   /// dlogits [T, E] from dweights [T, k], through the weights of the chosen experts.
   virtual void route_backward(const Router& how, const Tensor& logits, const Routes& routes,
                               const Tensor& dweights, Tensor& dlogits) = 0;
-  /// rows [M, D]: that of each choice is x[token], x [T, D].
+  /// Drops the choices of an expert beyond the first `capacity` by `policy`.
+  virtual void drop_choices(std::int64_t capacity, DropPolicy policy, Routes& routes) = 0;
+  /// Adds to sums[n] those of rows offsets[n] .. offsets[n + 1], in their order. `shares` false:
+  /// RouterSums::favourites, shares and squares are left out.
+  virtual void add_router_sums(const Router& how, const Tensor& logits, const Routes& routes,
+                               std::span<const std::int32_t> offsets, std::span<RouterSums> sums,
+                               bool shares) = 0;
+  /// Adds the gradient through the sums to dlogits [T, E]. Counts are constants.
+  virtual void add_router_slopes(const Router& how, const Tensor& logits,
+                                 const RouterSlopes& slopes, Tensor& dlogits) = 0;
+  /// rows [M, D]: that of each choice is x[token], x [T, D]; 0 where a row has no choice.
   virtual void permute(const Tensor& x, const Routes& routes, Tensor& rows) = 0;
   /// sums[t] = the sum of the rows of token t in ascending order of experts. rows [M, D].
   virtual void permute_backward(const Tensor& rows, const Routes& routes, Tensor& sums) = 0;
@@ -156,7 +166,7 @@ class Device {
   virtual void ragged_gradients(const Routes& routes, const Tensor& dc, const Tensor& a,
                                 const RaggedGradients& to, Precision precision) = 0;
   /// y[t] = sum of weight * output over the experts of token t in ascending order, plus that of the
-  /// shared expert. y [T, D].
+  /// shared expert. y [T, D]. Gradients of weights of dropped choices are 0.
   virtual void combine(const Combination& in, Tensor& y) = 0;
   virtual void combine_backward(const Combination& in, const Tensor& dy,
                                 const CombinationGradients& to) = 0;

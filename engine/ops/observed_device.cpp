@@ -135,6 +135,18 @@ class ObservedDevice final : public Device {
                       Tensor& dlogits) override {
     to_->route_backward(how, logits, routes, dweights, dlogits);
   }
+  void drop_choices(std::int64_t capacity, DropPolicy policy, Routes& routes) override {
+    to_->drop_choices(capacity, policy, routes);
+  }
+  void add_router_sums(const Router& how, In logits, const Routes& routes,
+                       std::span<const std::int32_t> offsets, std::span<RouterSums> sums,
+                       bool shares) override {
+    to_->add_router_sums(how, logits, routes, offsets, sums, shares);
+  }
+  void add_router_slopes(const Router& how, In logits, const RouterSlopes& slopes,
+                         Tensor& dlogits) override {
+    to_->add_router_slopes(how, logits, slopes, dlogits);
+  }
   // Rows that are sorted by experts are not those of tokens: combine() shows their sums.
   void permute(In x, const Routes& routes, Tensor& rows) override { to_->permute(x, routes, rows); }
   void permute_backward(In rows, const Routes& routes, Tensor& sums) override {

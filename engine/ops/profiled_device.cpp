@@ -186,6 +186,20 @@ class ProfiledDevice final : public Device, public SpanSource {
     moved("route_backward", {&logits, &dweights, &dlogits},
           [&] { to_->route_backward(how, logits, routes, dweights, dlogits); });
   }
+  void drop_choices(std::int64_t capacity, DropPolicy policy, Routes& routes) override {
+    moved("drop_choices", {&routes.weights}, [&] { to_->drop_choices(capacity, policy, routes); });
+  }
+  void add_router_sums(const Router& how, In logits, const Routes& routes,
+                       std::span<const std::int32_t> offsets, std::span<RouterSums> sums,
+                       bool shares) override {
+    moved("add_router_sums", {&logits},
+          [&] { to_->add_router_sums(how, logits, routes, offsets, sums, shares); });
+  }
+  void add_router_slopes(const Router& how, In logits, const RouterSlopes& slopes,
+                         Tensor& dlogits) override {
+    moved("add_router_slopes", {&logits, &dlogits},
+          [&] { to_->add_router_slopes(how, logits, slopes, dlogits); });
+  }
   void permute(In x, const Routes& routes, Tensor& rows) override {
     moved("permute", {&rows, &rows}, [&] { to_->permute(x, routes, rows); });
   }

@@ -2,8 +2,11 @@
 // as data, the routes that it gives, and the operands of the operations on them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "engine/ops/types.h"
 #include "engine/tensor/tensor.h"
@@ -41,13 +44,41 @@ struct Router {
 };
 
 /// Routes of T tokens to E experts, M = T k rows in all. The experts of a token are in ascending
-/// order. The rows are sorted by expert, and the rows of an expert by token.
+/// order. The rows are sorted by expert, and the rows of an expert by token. A choice that
+/// Device::drop_choices() dropped has no row: the last rows, as many, belong to no expert.
 struct Routes {
   Tensor weights;  ///< [T, k] f32
   Tensor experts;  ///< [T, k] i32
-  Tensor places;   ///< [T, k] i32, the row of each choice
+  Tensor places;   ///< [T, k] i32, the row of each choice; -1: dropped
   Tensor tokens;   ///< [M] i32, the token of each row
   Tensor offsets;  ///< [E + 1] i32: the rows of expert e are offsets[e] .. offsets[e + 1]
+};
+
+/// Which choices of an expert with too many are kept: those of largest weight, or of the first
+/// tokens; the earlier token among equal ones.
+enum class DropPolicy : std::uint8_t { weight, position };
+constexpr std::array<std::string_view, 2> names_of(DropPolicy) {
+  return {"weight", "position"};
+}
+
+/// Sums over tokens that tell how evenly a router uses its experts. The share of an expert in a
+/// token is its softmax score, or its logistic score divided by the sum of the token's scores. The
+/// favourites of a token are the k experts of largest logits, without bias and groups (DeepSeek-AI
+/// 2024, arXiv:2412.19437, eq. 18).
+struct RouterSums {
+  std::vector<std::int64_t> routed;      ///< [E] choices
+  std::vector<std::int64_t> favourites;  ///< [E]
+  std::vector<double> shares;            ///< [E]
+  double squares = 0;                    ///< of the logsumexp of the logits
+  std::int64_t tokens = 0, dropped = 0;
+};
+
+/// Gradient of a loss by the sums of some segments of rows.
+struct RouterSlopes {
+  std::span<const std::int32_t>
+      offsets;                     ///< [N + 1] segment n is rows offsets[n] .. offsets[n + 1]
+  std::span<const double> shares;  ///< [N, E]
+  double squares = 0;
 };
 
 /// Operands of the sum of the experts' outputs.

@@ -100,6 +100,8 @@ MicroBatchPass::MicroBatchPass(models::Decoder& model, const data::Experience& p
              .every_token = options.every_token,
              .backward = options.backward,
              .context = context_ ? &*context_ : nullptr}),
+      every_row_(options.every_row),
+      counts_routes_(options.counts_routes),
       saved_(options.backward ? nn::Saved() : nn::Saved::nothing()) {
   pass_.shared = shared_ ? &*shared_ : nullptr;
   pass_.rows_group = model.rows_group();
@@ -119,6 +121,7 @@ std::int64_t MicroBatchPass::rows() const {
 
 Tensor MicroBatchPass::forward(const Tensor& input, std::size_t chunk) {
   return ops::in_phase(model_.device(), "forward", [&] {
+    const nn::CountsRoutes counts(model_.balance(), counts_routes_);
     return model_.forward_stage(part_.tokens, input, pass_, saved_, chunk);
   });
 }

@@ -33,6 +33,9 @@ struct PassOptions {
   bool backward = true;                       ///< false: nothing is saved
   const nn::PassHooks* hooks = nullptr;       ///< nullptr: none
   const nn::PassHooks* last_hooks = nullptr;  ///< of the last of several micro-batches
+  bool every_row = false;       ///< run what no loss reads, too: rows count in the routers' loads
+  bool every_gradient = false;  ///< run backward passes whose gradients of the loss are 0
+  bool counts_routes = false;   ///< forward passes add to the routers' loads
 };
 
 class MicroBatchPass {
@@ -42,8 +45,8 @@ class MicroBatchPass {
                  const PassOptions& options);
   MicroBatchPass(const MicroBatchPass&) = delete;
 
-  /// True where no row is read: there is nothing to run. The same on every stage.
-  bool empty() const { return head_.empty(); }
+  /// True where there is nothing to run. The same on every stage.
+  bool empty() const { return head_.empty() && !every_row_; }
   /// Rows of the tensors between stages.
   std::int64_t rows() const;
   /// Decoder::forward_stage().
@@ -68,6 +71,7 @@ class MicroBatchPass {
   std::optional<nn::Dropout> dropout_;
   nn::ForwardContext pass_;
   OutputHead head_;
+  bool every_row_, counts_routes_;
   nn::Saved saved_;
   std::optional<nn::OffloadedPass> offloaded_;
 };

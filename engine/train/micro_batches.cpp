@@ -30,7 +30,8 @@ void run_on_one_rank(models::Decoder& model, const MicroBatches& batch,
                         options_of(options, i + 1 == batch.parts.size()));
     const Tensor hidden = pass.empty() ? Tensor() : pass.forward({});  // [T, D]
     const loss::ValueAndGrads grads = batch.loss(i, pass.outputs(hidden, known_of(batch, i)));
-    if (!options.backward || pass.empty() || is_zero(grads)) continue;  // the gradients would stay
+    const bool stays = is_zero(grads) && !options.every_gradient;
+    if (!options.backward || pass.empty() || stays) continue;  // the gradients would stay
     pass.backward(grads);
   }
 }

@@ -56,10 +56,12 @@ HeadOutputs local_head_outputs(models::Decoder& decoder, const data::Experience&
     run_micro_batches(decoder,
                       {split_into_parts(batch, options.micro_batch_tokens), needs, {}, append},
                       {.precision = options.precision,
-                       .share_prefixes = true,
+                       .share_prefixes = !options.counts_routes,
                        .dropout = options.dropout,
                        .every_token = options.every_token,
-                       .backward = false});
+                       .backward = false,
+                       .every_row = options.counts_routes,
+                       .counts_routes = options.counts_routes});
     if (decoder.pp() != nullptr)
       share_outputs(*decoder.pp(), all, needs, decoder.spec(), batch.tokens.size());
     return all;

@@ -32,6 +32,7 @@ struct ScoringOptions {
   double temperature = 1;    ///< divides the logits; head_outputs() uses that of the needs
   bool every_token = false;  ///< false: only tokens that the mask selects
   std::optional<PassDropout> dropout;  ///< of a training pass; absent: none
+  bool counts_routes = false;          ///< of a training pass: PassOptions::counts_routes
 };
 
 /// Outputs of the heads, by forward passes only. The bits do not depend on micro_batch_tokens. The

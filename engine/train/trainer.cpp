@@ -127,6 +127,8 @@ std::string zero_gradient_warning(const nn::Parameters& parameters, std::int64_t
   if (step != 1 && step != 10) return "";
   auto names = zero_gradient_names(parameters, shards);
   if (names.size() == parameters.trained().all().size()) return "";  // no tensor has a gradient
+  // Only updates of the routers' balance change them.
+  std::erase_if(names, [](const std::string& name) { return name.ends_with("_correction_bias"); });
   if (step == 1)
     std::erase_if(names, [&](const std::string& name) {
       const auto* parameter = parameters.find(name);
@@ -155,6 +157,12 @@ Trainer::Trainer(std::unique_ptr<models::Decoder> model, TrainerOptions options,
             model_->pp() == (mesh && mesh->grid().pp > 1 ? &mesh->pp() : nullptr) &&
             model_->cp() == (mesh && mesh->grid().cp > 1 ? &mesh->cp() : nullptr),
         "Trainer: the model belongs to another mesh");
+  if (model_->spec().experts) {
+    value_or_throw(check_expert_options(model_->spec(), options_.experts,
+                                        options_.optimizer.weights == nn::WeightType::f32,
+                                        options_.share_prefixes));
+    experts_.emplace(*model_, options_.experts, dp_);
+  }
   if (model_->pp() != nullptr) optimizer_.set_numbers(numbers_of(*model_));
   if (options_.dtype == ops::Precision::f16) loss_scale_.emplace(options_.loss_scale);
   if (options_.optimizer.ema_decay > 0) optimizer_.keep_average();
@@ -169,14 +177,42 @@ Trainer::~Trainer() {
   }
 }
 
-PassOptions Trainer::passes() const {
+PassOptions Trainer::passes(bool counts) const {
   return {.precision = options_.dtype,
           .recomputed = options_.recomputed,
           .share_prefixes = options_.share_prefixes,
           .dropout = dropout(),
           .offload = offload_.get(),
           .hooks = exchange_.hooks(false),
-          .last_hooks = exchange_.hooks(true)};
+          .last_hooks = exchange_.hooks(true),
+          .every_row = experts_.has_value(),
+          .every_gradient = experts_ && experts_->adds_gradients(),
+          .counts_routes = counts && experts_};
+}
+
+void Trainer::begin_loads(const data::Experience& batch) {
+  const auto parts = [&](const data::Experience& own) {
+    return data::micro_batches(own, options_.micro_batch_tokens).size() - 1;
+  };
+  const auto own = [&] {
+    const auto partitions = partition_by_tokens(batch, dp_->size());
+    return batch.select(partitions[static_cast<std::size_t>(dp_->rank())]);
+  };
+  experts_->begin(batch, dp_ == nullptr ? parts(batch) : parts(own()),
+                  loss_scale_ ? loss_scale_->value() : 1);
+}
+
+void Trainer::complete_loads_of(const std::vector<data::Experience>& parts) {
+  PassOptions forward = passes(true);
+  forward.backward = false;
+  forward.hooks = forward.last_hooks = nullptr;
+  const loss::Needs nothing{.logp = false};
+  exchange_.finish_weights();
+  run_micro_batches(
+      *model_,
+      {parts, nothing, {}, [](std::size_t, const HeadOutputs&) { return loss::ValueAndGrads(); }},
+      forward);
+  experts_->sums_complete();
 }
 
 BatchLoss Trainer::one_pass(const data::Experience& batch, const loss::AnyLoss& loss) {
@@ -184,7 +220,10 @@ BatchLoss Trainer::one_pass(const data::Experience& batch, const loss::AnyLoss& 
   out.tokens = batch.token_count();
   HeadOutputs all;
   auto parts = split_into_parts(batch, options_.micro_batch_tokens);
-  const bool split = parts.size() > 1;
+  const bool split = parts.size() > 1,
+             at_first = experts_ && experts_->needs_sums_first(parts.size()),
+             at_once = experts_ && !at_first && experts_->needs_sums_of_all();
+  if (at_first) complete_loads_of(parts);
   MicroBatches run{std::move(parts), loss.needs(), {}, {}};
   run.known = [&](std::size_t i) {
     auto grads = input_independent_grads(loss, run.parts[i], model_->spec());
@@ -199,9 +238,11 @@ BatchLoss Trainer::one_pass(const data::Experience& batch, const loss::AnyLoss& 
       out.loss = grads.loss;
       out.report = of_part;
     }
+    if (at_once) experts_->sums_complete();
     return scaled(std::move(grads));
   };
-  run_micro_batches(*model_, run, passes());
+  run_micro_batches(*model_, run, passes(!at_first));
+  if (experts_ && !at_first && !at_once) experts_->sums_complete();
   exchange_.passes_ended();
   // Sums over the tokens of the batch in their order, wherever it was split.
   if (split && model_->stage().last())
@@ -215,14 +256,17 @@ BatchLoss Trainer::two_passes(const data::Experience& batch, const loss::AnyLoss
   exchange_.finish_weights();
   ScoringOptions first_pass = scoring(loss.needs().temperature);
   first_pass.dropout = dropout();
+  first_pass.counts_routes = experts_.has_value();
   const HeadOutputs outputs = head_outputs(*model_, batch, loss.needs(), first_pass, dp_);
+  if (experts_) experts_->sums_complete();
   const loss::ValueAndGrads grads =
       scaled(loss::value_and_grads(loss, outputs.outputs(), batch, out.report));
   out.loss = grads.loss;
   out.tokens = batch.token_count();
   const auto share = partition_by_tokens(
       batch, dp_ ? dp_->size() : 1)[static_cast<std::size_t>(dp_ ? dp_->rank() : 0)];
-  const Partition mine = nonzero_grad_groups(share, grads, batch);
+  const Partition mine =
+      experts_ && experts_->adds_gradients() ? share : nonzero_grad_groups(share, grads, batch);
   const data::Experience own = batch.select(mine);
   const auto bounds = data::micro_batches(own, options_.micro_batch_tokens);
   const auto given = [&](std::size_t i) {
@@ -233,7 +277,7 @@ BatchLoss Trainer::two_passes(const data::Experience& batch, const loss::AnyLoss
   run_micro_batches(*model_,
                     {split_into_parts(own, options_.micro_batch_tokens), loss.needs(), given,
                      [&](std::size_t i, const HeadOutputs&) { return given(i); }},
-                    passes());
+                    passes(false));
   exchange_.passes_ended();
   return out;
 }
@@ -254,6 +298,16 @@ BatchLoss Trainer::forward_backward(const data::Experience& batch, const loss::A
 }
 
 BatchLoss Trainer::run_batch(const data::Experience& batch, const loss::AnyLoss& loss) {
+  if (!experts_) return run_passes(batch, loss);
+  begin_loads(batch);
+  BatchLoss out = run_passes(batch, loss);
+  experts_->report(out.report);
+  out.experts = experts_->loads();
+  experts_->end();
+  return out;
+}
+
+BatchLoss Trainer::run_passes(const data::Experience& batch, const loss::AnyLoss& loss) {
   value_or_throw(check_needs(model_->spec(), loss.needs()));
   const bool at_once =
       dp_ == nullptr && data::micro_batches(batch, options_.micro_batch_tokens).size() <= 2;
@@ -278,6 +332,10 @@ Result<optim::AdamW::Report> Trainer::update(double learning_rate) {
                            exchange_.gather());
   });
   if (loss_scale_ && result) loss_scale_->update(result->skipped);
+  if (experts_ && result) {
+    exchange_.finish_weights();
+    experts_->update_biases(!result->skipped);
+  }
   passes_ = 0;
   return result;
 }

@@ -14,6 +14,7 @@
 #include "engine/nn/parameters.h"
 #include "engine/optim/adamw.h"
 #include "engine/parallel/grid.h"
+#include "engine/train/expert_training.h"
 #include "engine/train/loss_scale.h"
 #include "engine/train/micro_batch_pass.h"
 #include "engine/train/replica_exchange.h"
@@ -60,6 +61,7 @@ struct TrainerOptions {
   /// Of the model that is created for the trainer, and has no adapter.
   nn::StateType gradients = nn::StateType::f32;
   nn::StateType moments = nn::StateType::f32;
+  ExpertOptions experts;            ///< of a mixture of experts
   LossScaleConfig loss_scale = {};  ///< with dtype f16
 
   nn::ValueTypes types() const { return {stored(optimizer.weights), stored(gradients)}; }
@@ -80,6 +82,7 @@ struct TrainerOptions {
           "compute common prefixes of neighbouring sequences once (the prompt of a group or a "
           "pair), for less time and memory; losses keep their bits, gradients are summed in "
           "another order that depends on train.micro_batch_tokens");
+    ExpertOptions::each_field(self.experts, field);
   }
   static void each_type_field(auto& self, auto&& field) {
     field("dtype", self.dtype,
@@ -106,6 +109,7 @@ struct BatchLoss {
   double loss = 0;
   std::int64_t tokens = 0;  ///< tokens that went through the network
   loss::Report report;
+  ExpertTraining::Loads experts;  ///< of a mixture of experts
 };
 
 class Trainer {
@@ -153,9 +157,15 @@ class Trainer {
 
  private:
   BatchLoss run_batch(const data::Experience& batch, const loss::AnyLoss& loss);
+  BatchLoss run_passes(const data::Experience& batch, const loss::AnyLoss& loss);
   BatchLoss one_pass(const data::Experience& batch, const loss::AnyLoss& loss);
   BatchLoss two_passes(const data::Experience& batch, const loss::AnyLoss& loss);
-  PassOptions passes() const;
+  /// Starts the sums of the routers' loads, and completes them before the backward passes that need
+  /// them, by a forward pass where several passes make them up.
+  void begin_loads(const data::Experience& batch);
+  void complete_loads_of(const std::vector<data::Experience>& parts);
+  /// `counts`: the forward passes add to the loads.
+  PassOptions passes(bool counts) const;
   ScoringOptions scoring(double temperature) const;
   std::optional<PassDropout> dropout() const;
   /// Gradients of the scaled loss.
@@ -168,6 +178,7 @@ class Trainer {
   ReplicaExchange exchange_;
   std::optional<LossScale> loss_scale_;
   std::unique_ptr<nn::Offload> offload_;
+  std::optional<ExpertTraining> experts_;
   std::uint64_t passes_ = 0;  ///< since the last update
 };
 

@@ -1,5 +1,8 @@
 #include "launch/cluster/assignment.h"
 
+#include <initializer_list>
+#include <utility>
+
 #include "engine/base/json/json.h"
 #include "engine/base/text/text.h"
 #include "launch/recipes/resolve.h"
@@ -18,7 +21,33 @@ constexpr TextField texts[] = {{"node", &Assignment::node},
                                {"server_key", &Assignment::server_key},
                                {"public_key", &Assignment::public_key},
                                {"secret_key", &Assignment::secret_key},
-                               {"resume_from", &Assignment::resume_from}};
+                               {"resume_from", &Assignment::resume_from},
+                               {"build", &Assignment::build}};
+
+Json to_json(const std::vector<InputFile>& files) {
+  Json::Array out;
+  for (const InputFile& file : files)
+    out.push_back(
+        Json::Object{{"path", file.path}, {"bytes", file.bytes}, {"xxh3_128", file.xxh3_128}});
+  return out;
+}
+
+Result<std::vector<InputFile>> inputs_in(const Json& line) {
+  const Json* list = line.find("inputs");
+  if (list == nullptr || !list->is_array())
+    return fail(Errc::bad_input, cat(assignment_text, ": inputs: expected a list"));
+  std::vector<InputFile> files;
+  for (const Json& each : list->array()) {
+    auto path = get_string(each, "path", assignment_text);
+    const auto bytes = get_integer(each, "bytes", assignment_text);
+    auto sum = get_string(each, "xxh3_128", assignment_text);
+    RETURN_IF_ERROR(path);
+    RETURN_IF_ERROR(bytes);
+    RETURN_IF_ERROR(sum);
+    files.push_back({std::move(*path), static_cast<std::uint64_t>(*bytes), std::move(*sum)});
+  }
+  return files;
+}
 
 }  // namespace
 
@@ -30,12 +59,14 @@ std::string to_line(const Assignment& assignment) {
       .set("dp", assignment.grid.dp)
       .set("pp", assignment.grid.pp)
       .set("cp", assignment.grid.cp)
+      .set("ranks_together", assignment.ranks_together)
+      .set("inputs", to_json(assignment.inputs))
       .set("config", recipes::to_yaml(assignment.config));
   return line.dump() + "\n";
 }
 
 Result<Assignment> assignment_of(std::string_view line) {
-  const auto json = parse_json(line, assignment_text, {.depth = 2, .bytes = 1u << 20});
+  const auto json = parse_json(line, assignment_text, {.depth = 4, .bytes = 1u << 20});
   RETURN_IF_ERROR(json);
   Assignment out;
   const auto name = get_string(*json, "role", assignment_text);
@@ -50,24 +81,25 @@ Result<Assignment> assignment_of(std::string_view line) {
     RETURN_IF_ERROR(text);
     out.*field.member = std::move(*text);
   }
-  const auto tp = get_integer(*json, "tp", assignment_text),
-             dp = get_integer(*json, "dp", assignment_text),
-             pp = get_integer(*json, "pp", assignment_text),
-             cp = get_integer(*json, "cp", assignment_text);
+  for (const auto& [key, into] : std::initializer_list<std::pair<const char*, int*>>{
+           {"tp", &out.grid.tp},
+           {"dp", &out.grid.dp},
+           {"pp", &out.grid.pp},
+           {"cp", &out.grid.cp},
+           {"ranks_together", &out.ranks_together}}) {
+    const auto number = get_integer(*json, key, assignment_text);
+    RETURN_IF_ERROR(number);
+    *into = static_cast<int>(*number);
+  }
+  auto inputs = inputs_in(*json);
+  RETURN_IF_ERROR(inputs);
+  out.inputs = std::move(*inputs);
   const auto config = get_string(*json, "config", assignment_text);
-  RETURN_IF_ERROR(tp);
-  RETURN_IF_ERROR(dp);
-  RETURN_IF_ERROR(pp);
-  RETURN_IF_ERROR(cp);
   RETURN_IF_ERROR(config);
   auto resolved = recipes::config_of(*config, std::string(assignment_text));
   RETURN_IF_ERROR(resolved);
   out.config = std::move(*resolved);
-  out.grid = {.dp = static_cast<int>(*dp),
-              .tp = static_cast<int>(*tp),
-              .pp = static_cast<int>(*pp),
-              .cp = static_cast<int>(*cp),
-              .order = out.config.parallel.order};
+  out.grid.order = out.config.parallel.order;
   return out;
 }
 

@@ -4,9 +4,11 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "engine/base/errors/error.h"
 #include "engine/parallel/grid.h"
+#include "launch/cluster/host_inputs.h"
 #include "launch/config/run_config.h"
 #include "launch/recipes/role.h"
 
@@ -20,6 +22,10 @@ struct Assignment {
   engine::parallel::Grid grid;
   config::RunConfig config;
   std::string resume_from;  ///< the checkpoint that the run resumes from, or ""
+  int ranks_together = 1;   ///< that divide the processors of a host, without train.threads
+  /// For groups on other hosts: the controller's program, and the files that the role reads.
+  std::string build;
+  std::vector<InputFile> inputs;
 };
 
 /// One line of JSON with its newline.

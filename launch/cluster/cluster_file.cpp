@@ -24,25 +24,28 @@ constexpr int max_groups = 1024, max_ranks = 1024;
 
 class Reader {
  public:
-  Reader(std::string where, const config::RunConfig& config)
-      : where_(std::move(where)), config_(config) {}
+  Reader(const std::string& where, const config::RunConfig& config)
+      : problems_(where), config_(config) {}
 
-  Result<std::vector<GroupSpec>> read(const config::YamlNode& root) {
+  Result<ClusterFile> read(const config::YamlNode& root) {
     if (root.kind != Kind::map) {
-      problem(root, cat("expected a map with the key groups, found ", to_string(root.kind)));
+      problems_.at(root, cat("expected a map with the key groups, found ", to_string(root.kind)));
       return finish();
     }
     const config::YamlNode* groups = nullptr;
+    std::vector<std::string> known = host_keys();
+    known.push_back("groups");
     for (const auto& [key, value] : root.members) {
       if (key == "groups")
         groups = &value;
-      else
-        unknown(value, key, {"groups"});
+      else if (std::ranges::count(known, key) == 0)
+        problems_.unknown_key(value, key, known);
     }
+    hosts_ = read_hosts(root, problems_);
     if (!groups || groups->kind != Kind::list || groups->items.empty()) {
-      problem(groups ? *groups : root,
-              "groups: expected a list of groups, such as [{role: policy}, {role: rollout}, "
-              "{role: verifier}]");
+      problems_.at(groups ? *groups : root,
+                   "groups: expected a list of groups, such as [{role: policy}, {role: rollout}, "
+                   "{role: verifier}]");
       return finish();
     }
     for (const config::YamlNode& each : groups->items) group(each);
@@ -52,55 +55,39 @@ class Reader {
   }
 
  private:
-  void problem(const config::YamlNode& at, const std::string& text) {
-    problems_.push_back(cat(where_, ':', std::max(at.line, 1), ": ", text));
-  }
-
-  void unknown(const config::YamlNode& at, const std::string& key,
-               const std::vector<std::string>& known) {
-    const std::string meant = nearest(key, known);
-    problem(at, cat("unknown key ", quote(key), "; ",
-                    meant.empty() ? cat("known are ", join(known, ", "))
-                                  : cat("did you mean ", meant, "?")));
-  }
-
-  void size(const config::YamlNode& node, const std::string& key, int max, int& into) {
-    const std::string& text = node.text;
-    const int value = node.kind == Kind::scalar ? parse_number<int>(text).value_or(0) : 0;
-    if (value >= 1 && value <= max) {
-      into = value;
-      return;
-    }
-    problem(node, cat(key, ": expected an integer from 1 to ", max, ", found ",
-                      node.kind == Kind::scalar ? quote(text) : std::string(to_string(node.kind))));
-  }
-
   void group(const config::YamlNode& node) {
     if (node.kind != Kind::map)
-      return problem(node, cat("expected a map for a group, such as {role: policy}; found ",
-                               to_string(node.kind)));
+      return problems_.at(node, cat("expected a map for a group, such as {role: policy}; found ",
+                                    to_string(node.kind)));
     GroupSpec spec;
-    spec.origin = cat(where_, ':', node.line);
+    spec.origin = problems_.place(node);
     bool named = false;
     for (const auto& [key, value] : node.members) {
       if (key == "role")
         named = role(value, spec.role);
       else if (key == "count")
-        size(value, key, max_groups, spec.count);
+        problems_.integer(value, key, 1, max_groups, spec.count);
       else if (key == "parallel")
         grid(value, spec);
+      else if (key == "host" || key == "hosts")
+        hosts(value, spec);
       else
-        unknown(value, key, {"role", "count", "parallel"});
+        problems_.unknown_key(value, key, {"role", "count", "parallel", "host", "hosts"});
     }
     if (!named)
-      problem(node, cat("a group needs the key role: ", join(recipes::role_list(), ", ")));
+      problems_.at(node, cat("a group needs the key role: ", join(recipes::role_list(), ", ")));
     // Each axis has at most 1024 ranks.
     const config::ParallelConfig& axes = spec.parallel;
     const std::int64_t ranks = std::int64_t{axes.tp} * axes.dp * axes.pp * axes.cp;
     if (ranks > max_ranks)
-      problem(node, cat("parallel: a group has at most ", max_ranks, " ranks, ", to_string(axes),
-                        " are ", ranks));
+      problems_.at(node, cat("parallel: a group has at most ", max_ranks, " ranks, ",
+                             to_string(axes), " are ", ranks));
     groups_.push_back(std::move(spec));
+  }
+
+  void hosts(const config::YamlNode& node, GroupSpec& into) {
+    if (!into.hosts.empty()) problems_.at(node, "a group has host or hosts, not both");
+    into.hosts = read_host_names(node, hosts_, problems_);
   }
 
   // Returns true: the key was given, even if its value is not a role.
@@ -111,16 +98,16 @@ class Reader {
       return true;
     }
     const std::string meant = nearest(node.text, recipes::role_list());
-    problem(node,
-            cat("role: expected one of ", join(recipes::role_list(), ", "), "; found ",
-                node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)),
-                meant.empty() ? "" : cat("; did you mean ", meant, "?")));
+    problems_.at(
+        node, cat("role: expected one of ", join(recipes::role_list(), ", "), "; found ",
+                  node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)),
+                  meant.empty() ? "" : cat("; did you mean ", meant, "?")));
     return true;
   }
 
   void grid(const config::YamlNode& node, GroupSpec& into) {
     if (node.kind != Kind::map)
-      return problem(
+      return problems_.at(
           node, cat("parallel: expected a map with tp, dp and pp, found ", to_string(node.kind)));
     for (const auto& [key, value] : node.members) {
       config::ParallelConfig& p = into.parallel;
@@ -129,12 +116,12 @@ class Reader {
       const std::string full = "parallel." + key;
       const config::Field* field = config::find_field(full);
       if (field == nullptr || std::ranges::count(parallel_keys(), key) == 0) {
-        unknown(value, key, parallel_keys());
+        problems_.unknown_key(value, key, parallel_keys());
         continue;
       }
       into.given.push_back(key);
       if (const auto axis = axes.find(key); axis != axes.end()) {
-        size(value, full, max_ranks, *axis->second);
+        problems_.integer(value, full, 1, max_ranks, *axis->second);
       } else if (key == "zero") {
         zero(value, p.zero);
       } else {
@@ -160,7 +147,7 @@ class Reader {
     config::each_number_out_of_range(scratch, [&](const config::Field& wrong, double, bool) {
       if (wrong.key == field.key && why.empty()) why = cat("must be ", config::allowed_text(wrong));
     });
-    if (!why.empty()) return problem(node, cat(field.key, ": ", why));
+    if (!why.empty()) return problems_.at(node, cat(field.key, ": ", why));
     into = scratch.parallel;
   }
 
@@ -168,10 +155,11 @@ class Reader {
     if (node.kind == Kind::scalar && (node.text == "0" || node.text == "1"))
       into = node.text == "1" ? 1 : 0;
     else
-      problem(node,
-              cat("parallel.zero: expected 0 or 1, found ",
-                  node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)),
-                  "; gradients and weights are divided over ranks by parallel.tp and parallel.pp"));
+      problems_.at(
+          node,
+          cat("parallel.zero: expected 0 or 1, found ",
+              node.kind == Kind::scalar ? quote(node.text) : std::string(to_string(node.kind)),
+              "; gradients and weights are divided over ranks by parallel.tp and parallel.pp"));
   }
 
   // What the policy has from the run and the critic from the policy, and whether the keys of each
@@ -218,8 +206,7 @@ class Reader {
     for (const std::string& key : group.given) origins["parallel." + key] = group.origin;
     recipes::Findings findings;
     recipes::validate_group(as_run, group.role, origins, findings);
-    for (const std::string& each : findings.problems)
-      problems_.push_back(cat(group.origin, ": ", each));
+    for (const std::string& each : findings.problems) problems_.add(cat(group.origin, ": ", each));
     for (const std::string& each : findings.warnings) log_warning(each);
   }
 
@@ -239,66 +226,66 @@ class Reader {
       const std::string role(to_string(group.role));
       const bool many = group.role == recipes::Role::rollout;
       if (!first && !many)
-        problems_.push_back(cat(group.origin, ": role ", role, " is already in ",
-                                at->second->origin, "; only rollout may appear more than once"));
+        problems_.add(cat(group.origin, ": role ", role, " is already in ", at->second->origin,
+                          "; only rollout may appear more than once"));
       if (group.count > 1 && !many)
-        problems_.push_back(
+        problems_.add(
             cat(group.origin, ": count: ", group.count, ": a run has one ", role,
                 "; only rollout may appear more than once",
                 group.role == recipes::Role::policy
                     ? " (more ranks for the policy: parallel.tp, parallel.dp, parallel.pp)"
                     : ""));
       if (!needs(group.role) && !idle(group))
-        problems_.push_back(cat(group.origin, ": role ", role, ": ", config_.algorithm,
-                                " does not use this role; remove the group"));
+        problems_.add(cat(group.origin, ": role ", role, ": ", config_.algorithm,
+                          " does not use this role; remove the group"));
       if (group.role == recipes::Role::verifier && group.parallel.ranks() > 1)
-        problems_.push_back(
+        problems_.add(
             cat(group.origin, ": role verifier: it has no model to shard; remove parallel"));
     }
     for (const recipes::Role role : recipes::roles_with_section)
       if (needs(role) && recipes::has_grid(config_, role))
-        problems_.push_back(cat(where_, ": parallel.", to_string(role),
-                                ": with a cluster file the group of the role has the keys of this "
-                                "section: {role: ",
-                                to_string(role), ", parallel: {...}}; remove the section"));
+        problems_.add(cat(problems_.where(), ": parallel.", to_string(role),
+                          ": with a cluster file the group of the role has the keys of this "
+                          "section: {role: ",
+                          to_string(role), ", parallel: {...}}; remove the section"));
     for (const std::string& name : recipes::role_list())
       if (const recipes::Role role = *recipes::role_from(name); needs(role) && !seen.contains(role))
-        problems_.push_back(cat(where_, ": ", config_.algorithm, " needs a group with role ", name,
-                                "; add {role: ", name, "}"));
+        problems_.add(cat(problems_.where(), ": ", config_.algorithm, " needs a group with role ",
+                          name, "; add {role: ", name, "}"));
   }
 
-  Result<std::vector<GroupSpec>> finish() {
+  Result<ClusterFile> finish() {
     if (problems_.empty()) {
       for (const GroupSpec& group : groups_)
         if (idle(group))
           log_warning(cat(group.origin, ": role ", to_string(group.role), ": ",
                           recipes::roles_of(config_).of(group.role).when, "; it is not started"));
       std::erase_if(groups_, [this](const GroupSpec& group) { return idle(group); });
-      return std::move(groups_);
+      return ClusterFile{std::move(groups_), std::move(hosts_)};
     }
-    const std::string head = problems_.size() == 1
+    const auto& all = problems_.all();
+    const std::string head = all.size() == 1
                                  ? "the cluster file has a problem:"
-                                 : cat("the cluster file has ", problems_.size(), " problems:");
-    return fail(Errc::usage, cat(head, "\n  - ", join(problems_, "\n  - ")));
+                                 : cat("the cluster file has ", all.size(), " problems:");
+    return fail(Errc::usage, cat(head, "\n  - ", join(all, "\n  - ")));
   }
 
-  std::string where_;
+  ClusterProblems problems_;
   const config::RunConfig& config_;
+  Hosts hosts_;
   std::vector<GroupSpec> groups_;
-  std::vector<std::string> problems_;
 };
 
 }  // namespace
 
-Result<std::vector<GroupSpec>> parse_cluster(std::string_view text, const std::string& where,
-                                             const config::RunConfig& config) {
+Result<ClusterFile> parse_cluster(std::string_view text, const std::string& where,
+                                  const config::RunConfig& config) {
   const auto root = config::parse_yaml(text, where);
   RETURN_IF_ERROR(root);
   return Reader(where, config).read(*root);
 }
 
-Result<std::vector<GroupSpec>> read_cluster(const std::string& path,
-                                            const config::RunConfig& config) {
+Result<ClusterFile> read_cluster(const std::string& path, const config::RunConfig& config) {
   const auto text = read_file(path, 1u << 20);
   if (!text)
     return fail(text.error().code == Errc::not_found ? Errc::not_found : Errc::usage,
@@ -317,6 +304,21 @@ std::vector<NodeSpec> nodes_of(const std::vector<GroupSpec>& groups) {
       const bool number = group.role == recipes::Role::rollout && rollouts > 1;
       nodes.push_back(
           {number ? cat(name, '-', numbered++) : name, group.role, group.parallel, group.given});
+    }
+  return nodes;
+}
+
+Result<std::vector<NodeSpec>> placed_nodes_of(const ClusterFile& file) {
+  std::vector<NodeSpec> nodes = nodes_of(file.groups);
+  Slots slots(file.hosts);
+  auto node = nodes.begin();
+  for (const GroupSpec& group : file.groups)
+    for (int i = 0; i < group.count; ++i, ++node) {
+      auto blocks = slots.take(group.parallel.ranks(), group.hosts);
+      if (!blocks)
+        return fail(blocks.error().code,
+                    cat(group.origin, ": ", node->name, ": ", blocks.error().what));
+      node->blocks = std::move(*blocks);
     }
   return nodes;
 }

@@ -15,11 +15,16 @@
 #include "actors/runtime/thread_scheduler.h"
 #include "engine/base/environment/private_folder.h"
 #include "engine/base/files/environment_error.h"
+#include "engine/base/files/file.h"
 #include "engine/base/log/log.h"
 #include "engine/base/text/text.h"
 #include "launch/cluster/assignment.h"
 #include "launch/cluster/cluster_memory.h"
+#include "launch/cluster/host_command.h"
 #include "launch/cluster/network_namespace.h"
+#include "launch/cluster/replacement.h"
+#include "launch/cluster/sbatch.h"
+#include "launch/cluster/status_writer.h"
 #include "launch/cluster/supervisor.h"
 #include "launch/cluster/worker_command.h"
 #include "launch/config/schema.h"
@@ -72,11 +77,18 @@ void refuse_to_be_suspended(int) {
   if (::write(STDERR_FILENO, text.data(), text.size()) < 0) errno = before;
 }
 
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 class Controller final : public run::Placement {
  public:
   /// `network_namespaces`: the system allows them.
-  Controller(const config::RunConfig& config, std::vector<NodeSpec> nodes, bool network_namespaces)
+  Controller(const config::RunConfig& config, std::vector<NodeSpec> nodes, Hosts hosts,
+             std::string build, bool network_namespaces)
       : nodes_(std::move(nodes)),
+        hosts_(std::move(hosts)),
+        build_(std::move(build)),
         network_namespaces_(network_namespaces),
         hangs_(std::chrono::seconds(config.train.timeout)),
         session_(config, "controller.log"),
@@ -84,9 +96,11 @@ class Controller final : public run::Placement {
         run_(session_, profile_),
         supervisor_({.output = config.output,
                      .on_exit = [this] { node_->cancel_asks(); },
+                     .replace = [this](ExitedProcess& lost) { return replace(lost); },
                      .access = config.output_mode}) {}
   ~Controller() override {
     supervisor_.kill_all();
+    status_.reset();
     node_.reset();
     if (hub_) hub_->close();  // calls the supervisor until then
   }
@@ -107,6 +121,11 @@ class Controller final : public run::Placement {
         log_warning(describe_unneeded(lost));
       return code;
     } catch (const Failure&) {
+      if (const std::string found = replacement_.divergence(); !found.empty()) {
+        supervisor_.kill_all();
+        log_error(found);
+        return run::exit_divergent;
+      }
       // The exit of a process first shows as a failed call; wait a moment for the cause.
       if (supervisor_.exit_within(milliseconds(500))) return report_exits();
       supervisor_.shut_down();
@@ -121,10 +140,12 @@ class Controller final : public run::Placement {
     for (const NodeSpec& node : nodes_) {
       if (node.role != role) continue;
       wait_for(node.name);
-      all.push_back({node.name, std::string(to_string(role))});
+      const bool replaced = role == recipes::Role::rollout && replacement_.replaces(node.name);
+      all.push_back({node.name, std::string(to_string(role)), replaced ? 1u : 0u});
     }
     return all;
   }
+  algorithms::Recovery* recovery() override { return replacement_.recovery(); }
   std::size_t chunks_per_rollout() const override { return 4; }
   bool streams_weights() const override { return true; }
 
@@ -133,42 +154,140 @@ class Controller final : public run::Placement {
     transports::HubOptions options{.name = "controller",
                                    .endpoints = {cat("ipc://", folder_.path(), "/hub")},
                                    .keys = hub_keys_};
+    if (!std::ranges::all_of(nodes_, [&](const NodeSpec& node) { return is_here(node, hosts_); }))
+      options.endpoints.push_back(
+          cat("tcp://", hosts_.controller_address, ':',
+              hosts_.controller_port == 0 ? "*" : std::to_string(hosts_.controller_port)));
     for (const NodeSpec& node : nodes_)
       options.spokes.emplace(keys_[node.name].public_key, node.name);
     options.link.linger = milliseconds(200);
-    options.link.on_peer = [this](const transports::PeerEvent& event) {
-      if (event.what == transports::PeerEvent::What::joined) {
-        log_debug(cat(event.node, " has joined"));
-        joined_.add(event.node);
-      } else {
-        supervisor_.disconnected(event.node, cat("was lost: ", event.why));
-      }
-    };
+    options.link.silence = session_.config().recovery.silence_time();
+    options.link.stateless = replacement_.stateless();
+    options.link.on_peer = [this](const transports::PeerEvent& event) { note(event); };
     hub_ = value_or_throw(transports::Hub::bind(std::move(options)));
-    node_.emplace("controller", scheduler_, *hub_, run_.node_options());
+    actors::NodeOptions of_node = run_.node_options();
+    of_node.on_late = [this](transports::Frame frame) { replacement_.late(std::move(frame)); };
+    of_node.on_cancelled = [this] { replacement_.end(); };
+    node_.emplace("controller", scheduler_, *hub_, std::move(of_node));
+    control_ = &node_->control();
+    replacement_.on_divergence([this] { node_->cancel_asks(); });
     hub_->open();
+    status_.emplace(session_.folder(), *control_, [this] { return status(); });
   }
 
-  void start(const NodeSpec& node) {
+  // On the control executor.
+  run::RunStatus status() {
+    run::RunStatus out{.time = seconds_since_1970(), .process = ::getpid(), .groups = {}};
+    const auto processes = supervisor_.processes();
+    for (const NodeSpec& node : nodes_) {
+      run::GroupStatus group{.node = node.name, .role = std::string(to_string(node.role))};
+      for (const StartedProcess& process : processes)
+        if (process.node == node.name && !process.replaced && process.alive)
+          group.pid = process.pid;
+      describe_work(node, group);
+      out.groups.push_back(std::move(group));
+    }
+    return out;
+  }
+
+  void describe_work(const NodeSpec& node, run::GroupStatus& group) {
+    const transports::OpenRequests open = hub_->open_requests(node.name);
+    const auto* groups = replacement_.recovery();
+    const bool present =
+        groups ? groups->present(node.name) && joined_.wait(node.name, milliseconds(0))
+               : joined_.wait(node.name, milliseconds(0));
+    group.queue = static_cast<std::int64_t>(open.count);
+    group.restarts = replacement_.restarts(node.name);
+    group.state = group.pid == 0   ? "lost"
+                  : !present       ? "starting"
+                  : open.count > 0 ? "works"
+                                   : "waits";
+    if (open.count > 0) {
+      group.waits_for = open.oldest;
+      group.seconds =
+          std::chrono::duration<double>(transports::LinkTime::clock::now() - open.since).count();
+    }
+    if (!groups || node.role != recipes::Role::rollout) return;
+    group.version = groups->version(node.name);
+    group.leased = static_cast<std::int64_t>(groups->leased(node.name));
+  }
+
+  // On the transport's thread.
+  void note(const transports::PeerEvent& event) {
+    const bool joined = event.what == transports::PeerEvent::What::joined;
+    control_->post([this, event, joined] {
+      if (joined)
+        replacement_.joined(event.node, event.incarnation);
+      else
+        replacement_.lost(event.node, event.incarnation);
+    });
+    if (!joined)
+      return supervisor_.disconnected(event.node, cat("was lost: ", event.why), event.incarnation);
+    log_debug(cat(event.node, " has joined"));
+    joined_.add(event.node);
+    supervisor_.joined(event.node, event.incarnation);
+  }
+
+  // On the watcher's thread.
+  bool replace(ExitedProcess& lost) {
+    if (!joined_.wait(lost.node, milliseconds(0)) || !replacement_.admits(lost)) return false;
+    const NodeSpec& node = *std::ranges::find(nodes_, lost.node, &NodeSpec::name);
+    const std::uint64_t number = lost.incarnation + 1;
+    log_warning(cat(describe_one(lost), lost.running ? ", and has not exited" : "",
+                    "; another process takes its place"));
+    // It has the address at which the successor listens.
+    if (lost.running && !session_.config().serve.listen.empty()) ::kill(-lost.pid, SIGKILL);
+    try {
+      keys_[node.name] = transports::new_keys();
+      value_or_throw(hub_->replace(node.name, keys_[node.name].public_key, lost.how));
+      start(node, number);
+    } catch (const Failure& failure) {
+      lost.advice = cat("Another process could not take its place: ", failure.what(), ".");
+      return false;
+    }
+    return true;
+  }
+
+  void start(const NodeSpec& node, std::uint64_t incarnation = 1) {
     const transports::KeyPair& keys = keys_[node.name];
+    const bool here = is_here(node, hosts_);
+    const std::string scratch = value_or_throw(
+        folder_.part(incarnation == 1 ? node.name : cat(node.name, "-", incarnation)));
+    const auto started = value_or_throw(host_start(node, hosts_, start_options(node, scratch)));
     Assignment assignment{.role = node.role,
                           .node = node.name,
-                          .endpoint = hub_->endpoints().front(),
+                          .endpoint = started.endpoint,
                           .server_key = hub_keys_.public_key,
                           .public_key = keys.public_key,
                           .secret_key = keys.secret_key,
                           .grid = node.parallel,
                           .config = config_on(node, session_.config()),
-                          .resume_from = session_.resume_from()};
+                          .resume_from = session_.resume_from(),
+                          .ranks_together = ranks_together(node, nodes_)};
     auto& threads = assignment.config.train.threads;
-    if (threads == 0) threads = threads_of(node, nodes_);
+    if (hosts_.via == Via::slurm && threads == 0) threads = processors_of_task();
+    if (!here) {
+      assignment.build = build_;
+      assignment.inputs =
+          value_or_throw(inputs_of(session_.identity(), node.role, session_.config().output));
+    }
     auto& listen = assignment.config.serve.listen;
     if (node.role == recipes::Role::rollout && !listen.empty())
       listen = value_or_throw(serve::listener_of(listen, number_in_role(node)));
-    const std::string scratch = value_or_throw(folder_.part(node.name));
-    const auto command = value_or_throw(worker_command(node, {scratch, network_namespaces_}));
-    log_debug(cat("starting ", node.name, ": ", join(command, " ")));
-    supervisor_.start(node.name, command, to_line(assignment));
+    log_debug(cat("starting ", node.name, ": ", join(started.command, " ")));
+    supervisor_.start(node.name, started.command, to_line(assignment), incarnation);
+  }
+
+  HostStartOptions start_options(const NodeSpec& node, const std::string& scratch) const {
+    HostStartOptions options{.mpi = {scratch, network_namespaces_},
+                             .local_endpoint = hub_->endpoints().front(),
+                             .tcp_endpoint = hub_->endpoints().back()};
+    for (const NodeSpec& each : nodes_) {
+      if (each.blocks.size() < 2) continue;
+      if (each.name == node.name) options.divided_number = options.divided_groups;
+      ++options.divided_groups;
+    }
+    return options;
   }
 
   int number_in_role(const NodeSpec& node) const {
@@ -197,6 +316,8 @@ class Controller final : public run::Placement {
   }
 
   const std::vector<NodeSpec> nodes_;
+  const Hosts hosts_;
+  const std::string build_;
   const bool network_namespaces_;
   const run::HangGuard hangs_;
   run::Session session_;
@@ -210,11 +331,14 @@ class Controller final : public run::Placement {
   }();
   run::AlgorithmRun run_;
   JoinedNodes joined_;
+  Replacement replacement_{session_.config(), nodes_};  // outlives those whose threads use it
   std::shared_ptr<run::TextModel> text_;
   std::unique_ptr<transports::Hub> hub_;
   actors::ThreadScheduler scheduler_;
   std::optional<actors::Node> node_;
+  actors::Executor* control_ = nullptr;  // of the node; lives as long as the scheduler
   Supervisor supervisor_;
+  std::optional<StatusWriter> status_;
 };
 
 /// Copies parallel.* of the policy from the cluster file to the run. Throws Failure if the run file
@@ -267,6 +391,11 @@ void check_served(const config::RunConfig& config, const NodeSpec& node) {
                                   " ranks, whose network namespace no client can reach")});
 }
 
+std::vector<NodeSpec> nodes_here(std::vector<NodeSpec> nodes, const Hosts& hosts) {
+  std::erase_if(nodes, [&](const NodeSpec& node) { return !is_here(node, hosts); });
+  return nodes;
+}
+
 // Throws Failure if the models of all groups do not fit into the memory of this machine.
 void warn_of_memory(const config::RunConfig& config, const std::vector<NodeSpec>& nodes) {
   const auto warning = value_or_throw(
@@ -298,12 +427,52 @@ bool allows_network_namespaces() {
   return !denied;
 }
 
+/// Assigns the groups of a cluster file, and the hosts that they run on.
+void place(ClusterFile file, const LaunchOptions& options, ClusterRun& out) {
+  const bool has_hosts = !file.hosts.all.empty();
+  const Via via = options.via.value_or(has_hosts ? Via::ssh : Via::local);
+  if (via == Via::ssh && !has_hosts)
+    throw Failure({Errc::usage, cat("--via ssh: ", options.cluster,
+                                    " has no hosts; add them: "
+                                    "hosts: [{name: a, slots: 4}]")});
+  const bool places = has_hosts && via != Via::local;
+  out.nodes = places ? value_or_throw(placed_nodes_of(file)) : nodes_of(file.groups);
+  if (has_hosts && !places) out.run.warnings.push_back("--via local: all groups run on this host");
+  if (via == Via::local) return;
+  out.hosts = std::move(file.hosts);
+  out.hosts.via = via;
+}
+
+int write_script(const LaunchOptions& options, const config::RunConfig& config,
+                 const std::vector<NodeSpec>& nodes, const Hosts& hosts) {
+  const std::string script = sbatch_script(nodes, hosts,
+                                           {.file = options.write_sbatch,
+                                            .program = value_or_throw(own_program()),
+                                            .cluster = options.cluster,
+                                            .words = options.words,
+                                            .threads = static_cast<int>(config.train.threads)});
+  value_or_throw(write_file_durably(options.write_sbatch, script));
+  return 0;
+}
+
+// Throws Failure outside an allocation. Without an address in the cluster file, the controller
+// listens on that of this node's name.
+void complete_slurm(Hosts& hosts) {
+  if (hosts.via != Via::slurm) return;
+  if (std::getenv("SLURM_JOB_ID") == nullptr)
+    throw Failure({Errc::usage,
+                   "--via slurm: expected to run in a Slurm allocation (sbatch, salloc), found no "
+                   "SLURM_JOB_ID; troupe launch --write-sbatch FILE writes a script to submit"});
+  if (hosts.controller_address.empty())
+    hosts.controller_address = value_or_throw(address_of_this_host());
+}
+
 }  // namespace
 
 ClusterRun resolve_cluster(const LaunchOptions& options) {
-  ClusterRun out{value_or_throw(recipes::resolve(options.sources)), {}};
+  ClusterRun out{value_or_throw(recipes::resolve(options.sources)), {}, {}};
   recipes::Resolved& run = out.run;
-  out.nodes = nodes_of(value_or_throw(read_cluster(options.cluster, run.config)));
+  place(value_or_throw(read_cluster(options.cluster, run.config)), options, out);
   if (auto lower = value_or_throw(run::limit_max_length(run.config)); !lower.empty())
     run.warnings.push_back(std::move(lower));
   if (run.config.rollout.threads > 0)
@@ -324,15 +493,17 @@ ClusterRun resolve_cluster(const LaunchOptions& options) {
 
 int launch(const LaunchOptions& options) {
   run::handle_interrupts();
-  const auto [run, nodes] = resolve_cluster(options);
+  auto [run, nodes, hosts] = resolve_cluster(options);
+  if (!options.write_sbatch.empty()) return write_script(options, run.config, nodes, hosts);
+  complete_slurm(hosts);
   for (const std::string& warning : run.warnings) log_warning(warning);
-  warn_of_memory(run.config, nodes);
+  warn_of_memory(run.config, nodes_here(nodes, hosts));
   raise_open_files_limit();
   constexpr int files = 20, files_of_group = 8;
   value_or_throw(check_open_files(files + files_of_group * static_cast<int>(nodes.size()),
                                   cat("a launch of ", nodes.size(), " groups")));
   const bool namespaces = largest_group(nodes) > 1 && allows_network_namespaces();
-  return Controller(run.config, nodes, namespaces).run();
+  return Controller(run.config, nodes, hosts, options.build, namespaces).run();
 }
 
 }  // namespace troupe::launch::cluster

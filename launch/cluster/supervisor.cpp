@@ -30,14 +30,6 @@ std::string clock_of(std::time_t when) {
   return text.data();
 }
 
-std::string describe_one(const ExitedProcess& exited) {
-  const std::string output = exited.last_output.empty()
-                                 ? "without output"
-                                 : cat("last output: ", quote(exited.last_output, 600));
-  return cat(exited.node, " (process ", exited.pid, ") ", exited.how, " at ", clock_of(exited.when),
-             ", ", output, " (log: ", exited.log, ")");
-}
-
 std::string describe_each(const std::vector<ExitedProcess>& exits) {
   std::vector<std::string> each;
   for (const ExitedProcess& exited : exits) each.push_back(describe_one(exited));
@@ -50,6 +42,14 @@ constexpr std::string_view memory_advice =
 
 }  // namespace
 
+std::string describe_one(const ExitedProcess& exited) {
+  const std::string output = exited.last_output.empty()
+                                 ? "without output"
+                                 : cat("last output: ", quote(exited.last_output, 600));
+  return cat(exited.node, " (process ", exited.pid, ") ", exited.how, " at ", clock_of(exited.when),
+             ", ", output, " (log: ", exited.log, ")");
+}
+
 std::string describe(const std::vector<ExitedProcess>& exits, const std::string& output) {
   std::error_code none;
   const auto latest = std::filesystem::read_symlink(output + "/latest", none);
@@ -57,8 +57,9 @@ std::string describe(const std::vector<ExitedProcess>& exits, const std::string&
                                ? "There is no checkpoint yet: the same command starts the run again"
                                : cat("Run the same command again to resume from ", latest.string());
   const bool killed = std::ranges::any_of(exits, &ExitedProcess::killed);
-  return cat(describe_each(exits), ".", killed ? memory_advice : "",
-             " All processes of the run were stopped. ", next);
+  const std::string advice = exits.empty() ? "" : exits.front().advice;
+  return cat(describe_each(exits), ".", killed ? memory_advice : "", advice.empty() ? "" : " ",
+             advice, " All processes of the run were stopped. ", next);
 }
 
 std::string describe_unneeded(const std::vector<ExitedProcess>& exits) {
@@ -66,8 +67,9 @@ std::string describe_unneeded(const std::vector<ExitedProcess>& exits) {
 }
 
 int exit_code_of(const std::vector<ExitedProcess>& exits) {
-  return !exits.empty() && exits.front().timed_out ? run::exit_code(Errc::timeout)
-                                                   : run::exit_process_died;
+  if (!exits.empty() && exits.front().timed_out) return run::exit_code(Errc::timeout);
+  return !exits.empty() && exits.front().ends_with != 0 ? exits.front().ends_with
+                                                        : run::exit_process_died;
 }
 
 Supervisor::Supervisor(SupervisorOptions options)
@@ -78,11 +80,12 @@ Supervisor::Supervisor(SupervisorOptions options)
 }
 
 void Supervisor::start(const std::string& node, const std::vector<std::string>& command,
-                       std::string_view line) {
+                       std::string_view line, std::uint64_t incarnation) {
   ProcessLog log(node, logs_);
   auto child = value_or_throw(ChildProcess::start(command));
-  auto process =
-      std::make_unique<Process>(Process{node, std::move(child), std::move(log), true, false, {}});
+  auto process = std::make_unique<Process>(Process{
+      .node = node, .incarnation = incarnation, .child = std::move(child), .log = std::move(log)});
+  if (incarnation > 1) process->lost_at = steady_clock::now() + options_.join_timeout;
   // If the process has already exited, the watcher reports that.
   if (auto written = process->child.write_input(line);
       !written && written.error().code != Errc::closed)
@@ -96,22 +99,46 @@ void Supervisor::watch() {
   watcher_ = thread_with_blocked_signals("troupe/watcher", [this] { watch_loop(); });
 }
 
-void Supervisor::disconnected(const std::string& node, const std::string& why) {
+void Supervisor::disconnected(const std::string& node, const std::string& why,
+                              std::uint64_t incarnation) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
-    for (auto& process : processes_)
-      if (process->node == node && process->alive) process->disconnected = why;
-    if (!first_disconnect_) first_disconnect_ = steady_clock::now();
+    for (auto& process : processes_) {
+      if (process->node != node || process->incarnation != incarnation || !process->alive) continue;
+      process->disconnected = why;
+      process->lost_at = steady_clock::now() + options_.disconnect_timeout;
+    }
   }
   changed_.notify_all();
   events_.wake();
 }
 
+void Supervisor::joined(const std::string& node, std::uint64_t incarnation) {
+  const std::lock_guard lock(mutex_);
+  for (auto& process : processes_)
+    if (process->node == node && process->incarnation == incarnation && !process->disconnected)
+      process->lost_at.reset();
+}
+
+std::vector<StartedProcess> Supervisor::processes() {
+  const std::lock_guard lock(mutex_);
+  std::vector<StartedProcess> out;
+  for (const auto& process : processes_)
+    if (process->alive || !process->replaced_at)
+      out.push_back(
+          {process->node, process->child.pid(), process->alive, process->replaced_at.has_value()});
+  return out;
+}
+
 bool Supervisor::exit_within(milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, timeout, [this] { return first_exit_ || first_disconnect_; }))
-    return false;
+  const auto something = [this] {
+    return first_exit_ || std::ranges::any_of(processes_, [](const auto& process) {
+             return process->alive && !process->replaced_at && process->disconnected;
+           });
+  };
+  if (!changed_.wait_for(lock, timeout, something)) return false;
   return changed_.wait_for(
       lock, options_.disconnect_timeout + options_.report_window + options_.kill_timeout,
       [this] { return reported_.has_value(); });
@@ -127,6 +154,7 @@ void Supervisor::watch_loop() {
       reap(*process);
     }
     handle_exits();
+    remove_replaced();
     const std::lock_guard lock(mutex_);
     if (done_) break;
   }
@@ -164,7 +192,13 @@ steady_clock::time_point Supervisor::next_deadline() const {
   if (reported_) return *reported_ + options_.kill_timeout;
   auto next = steady_clock::time_point::max();
   if (first_exit_) next = *first_exit_ + options_.report_window;
-  if (first_disconnect_) next = std::min(next, *first_disconnect_ + options_.disconnect_timeout);
+  for (const auto& process : processes_) {
+    if (!process->alive) continue;
+    if (process->replaced_at)
+      next = std::min(next, *process->replaced_at + options_.fence_timeout);
+    else if (process->lost_at)
+      next = std::min(next, *process->lost_at);
+  }
   return next;
 }
 
@@ -183,54 +217,120 @@ void Supervisor::read_output(Process& process) {
   }
 }
 
+ExitedProcess Supervisor::exit_of(const Process& process, const std::string& how) const {
+  return {.node = process.node,
+          .pid = process.child.pid(),
+          .how = how,
+          .when = std::time(nullptr),
+          .last_output = process.log.last_output(),
+          .log = process.log.path(),
+          .incarnation = process.incarnation};
+}
+
 void Supervisor::reap(Process& process) {
-  // Signals are sent under the same lock: never to a process id that was reused.
+  std::optional<ExitedProcess> exited;
+  {
+    // Signals are sent under the same lock: never to a process id that was reused.
+    const std::lock_guard lock(mutex_);
+    const auto status = process.child.reap();
+    if (!status) return;
+    process.alive = false;
+    --alive_;
+    const bool known = std::ranges::any_of(
+        exits_, [&](const ExitedProcess& e) { return e.pid == process.child.pid(); });
+    if (process.replaced_at && !stopping_)
+      log_info(cat("process ", process.child.pid(), " of ", process.node, ", which was replaced, ",
+                   describe_exit(*status)));
+    if (!stopping_ && !known && !process.replaced_at) {
+      exited = exit_of(process, describe_exit(*status));
+      exited->timed_out =
+          WIFEXITED(*status) && WEXITSTATUS(*status) == run::exit_code(Errc::timeout);
+      exited->killed = was_killed(*status);
+    }
+  }
+  if (exited) replaced(process, std::move(*exited));
+  changed_.notify_all();
+}
+
+// Without the lock, because it starts a process. An exit that is not replaced is noted.
+bool Supervisor::replaced(Process& process, ExitedProcess exited) {
+  bool done = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return true;
+  }
+  if (options_.replace) done = options_.replace(exited);
   const std::lock_guard lock(mutex_);
-  const auto status = process.child.reap();
-  if (!status) return;
-  process.alive = false;
-  --alive_;
-  const bool known = std::ranges::any_of(
-      exits_, [&](const ExitedProcess& e) { return e.pid == process.child.pid(); });
-  if (!stopping_ && !known) {
-    const bool timed_out =
-        WIFEXITED(*status) && WEXITSTATUS(*status) == run::exit_code(Errc::timeout);
-    exits_.push_back({process.node, process.child.pid(), timed_out, describe_exit(*status),
-                      was_killed(*status), std::time(nullptr), process.log.last_output(),
-                      process.log.path()});
+  if (done) {
+    process.replaced_at = steady_clock::now();
+  } else if (!stopping_ && !exited.running) {
+    exits_.push_back(std::move(exited));
     if (!first_exit_) first_exit_ = steady_clock::now();
   }
-  changed_.notify_all();
+  return done;
+}
+
+// Groups that lost their connection, or did not join, and have not exited. False if one of them is
+// not replaced. Ends those that were replaced and had their time to notice it.
+bool Supervisor::handle_lost(steady_clock::time_point now) {
+  bool good = true;
+  for (std::size_t i = 0; i < processes_.size(); ++i) {
+    Process& process = *processes_[i];  // more may be added, but none moves
+    std::optional<ExitedProcess> lost;
+    {
+      const std::lock_guard lock(mutex_);
+      if (process.alive && process.replaced_at &&
+          now - *process.replaced_at >= options_.fence_timeout)
+        process.child.signal(SIGKILL);
+      if (!process.is_lost(now)) continue;
+      if (!process.disconnected)
+        process.disconnected = cat(
+            "did not join within ",
+            std::chrono::duration_cast<std::chrono::seconds>(options_.join_timeout).count(), " s");
+      lost = exit_of(process, *process.disconnected);
+    }
+    lost->running = true;
+    if (!replaced(process, std::move(*lost))) good = false;
+  }
+  return good;
+}
+
+// Those that have exited: a run may replace many.
+void Supervisor::remove_replaced() {
+  for (auto& process : processes_)
+    if (!process->alive && process->replaced_at && process->output_closed) process->log.finish();
+  const std::lock_guard lock(mutex_);
+  std::erase_if(processes_, [](const auto& process) {
+    return !process->alive && process->replaced_at && process->output_closed;
+  });
 }
 
 // Kills groups that lost their connection but have not exited; the watcher then sees them exit.
 void Supervisor::kill_unresponsive() {
   for (auto& process : processes_) {
-    if (!process->alive || !process->disconnected) continue;
-    exits_.push_back({process->node, process->child.pid(), false, *process->disconnected, false,
-                      std::time(nullptr), process->log.last_output(), process->log.path()});
+    if (!process->alive || process->replaced_at || !process->disconnected) continue;
+    exits_.push_back(exit_of(*process, *process->disconnected));
     process->child.signal(SIGKILL);
   }
 }
 
 void Supervisor::handle_exits() {
-  std::unique_lock lock(mutex_);
-  if (stopping_) return;
   const auto now = steady_clock::now();
-  const auto passed = [now](const auto& since, milliseconds time) {
-    return since && now - *since >= time;
-  };
-  if (reported_) {
-    lock.unlock();
-    if (passed(reported_, options_.kill_timeout)) abort_process();
-  } else if (passed(first_exit_, options_.report_window) ||
-             passed(first_disconnect_, options_.disconnect_timeout)) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    if (reported_ && now - *reported_ < options_.kill_timeout) return;
+  }
+  if (reported_) return abort_process();
+  const bool lost = !handle_lost(now);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!lost && !(first_exit_ && now - *first_exit_ >= options_.report_window)) return;
     kill_unresponsive();
     reported_ = now;
     changed_.notify_all();
-    lock.unlock();
-    options_.on_exit();
   }
+  options_.on_exit();
 }
 
 // The main thread is busy with something long: reports the exits, kills all processes and exits.
@@ -264,7 +364,10 @@ bool Supervisor::shut_down(milliseconds timeout) {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    for (auto& process : processes_) process->child.close_input();
+    for (auto& process : processes_) {
+      process->child.close_input();
+      if (process->alive && process->replaced_at) process->child.signal(SIGKILL);
+    }
   }
   return all_exited_within(timeout);
 }

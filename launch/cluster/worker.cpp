@@ -23,6 +23,7 @@
 #include "launch/run/role_table.h"
 #include "launch/run/run_rank.h"
 #include "transports/mpi/mpi_world.h"
+#include "transports/mpi/started_ranks.h"
 #include "transports/zmq/spoke.h"
 
 namespace troupe::launch::cluster {
@@ -64,9 +65,13 @@ void wait_for_end_of_input() {
 }
 
 // Called on the transport's thread if launch no longer responds, so that it cannot stop this
-// process.
-void on_hub_lost(const transports::PeerEvent& event) {
-  if (event.what != transports::PeerEvent::What::lost) return;
+// process, or does not want it any more.
+void on_hub_event(const transports::PeerEvent& event) {
+  if (event.what == transports::PeerEvent::What::joined) return;
+  if (event.what == transports::PeerEvent::What::fenced) {
+    log_error(cat("the controller refuses this process: ", event.why));
+    ::_exit(run::exit_fenced);
+  }
   log_error(cat("lost the connection to the controller: ", event.why));
   ::_exit(run::exit_code(Errc::closed));
 }
@@ -75,7 +80,8 @@ transports::SpokeOptions spoke_options(const Assignment& a) {
   transports::SpokeOptions options{
       .name = a.node, .hub = "controller", .endpoint = a.endpoint, .hub_public_key = a.server_key};
   options.keys = {a.public_key, a.secret_key};
-  options.link.on_peer = on_hub_lost;
+  options.link.on_peer = on_hub_event;
+  options.link.silence = a.config.recovery.silence_time();
   return options;
 }
 
@@ -185,13 +191,23 @@ Assignment broadcast_assignment(Communicator& world) {
   return world.rank() == 0 ? own : value_or_throw(assignment_of(lines.front()));
 }
 
+/// The assignment as this rank has it, on a host that is like the controller's. Throws Failure.
+Assignment prepared(Assignment assignment, const std::string& build) {
+  auto& threads = assignment.config.train.threads;
+  if (threads == 0) threads = run::part_of_process(assignment.ranks_together);
+  const bool first_of_host = transports::mpi::started_ranks().local_rank == 0;
+  if (!assignment.build.empty() && first_of_host)
+    value_or_throw(check_host(build, assignment.build, assignment.inputs));
+  return assignment;
+}
+
 // The failure of one rank ends the group with its reason: the communicators, destroyed by an
 // exception that leaves, would not know it. Ranks usually fail alike, and rank 0 speaks for them.
-int serve_in_group(std::int64_t timeout) {
+int serve_in_group(std::int64_t timeout, const std::string& build) {
   auto world = value_or_throw(transports::mpi::mpi_world(run::mpi_options(timeout)));
   const auto own = world->split(0, world->rank());
   try {
-    const Assignment assignment = broadcast_assignment(*world);
+    const Assignment assignment = prepared(broadcast_assignment(*world), build);
     return Worker(assignment, std::move(world)).run();
   } catch (const std::exception& error) {
     transports::mpi::let_rank_0_end_first();
@@ -202,15 +218,16 @@ int serve_in_group(std::int64_t timeout) {
 
 }  // namespace
 
-int worker(std::int64_t timeout) {
+int worker(std::int64_t timeout, const std::string& build) {
   // The controller decides when to stop.
   run::ignore_interrupts(run::KeepTerm::yes);
   transports::mpi::die_with_mpirun();
   if (!transports::mpi::under_mpirun()) {
-    const Assignment assignment = value_or_throw(assignment_of(value_or_throw(read_line())));
+    const Assignment assignment =
+        prepared(value_or_throw(assignment_of(value_or_throw(read_line()))), build);
     return Worker(assignment, nullptr).run();
   }
-  return serve_in_group(timeout);
+  return serve_in_group(timeout, build);
 }
 
 }  // namespace troupe::launch::cluster

@@ -3,11 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace troupe::launch::cluster {
 
-/// `timeout`: parallel.timeout, which the ranks of a group need before their assignment. Returns
-/// the exit code. Throws Failure.
-int worker(std::int64_t timeout);
+/// `timeout`: parallel.timeout, which the ranks of a group need before their assignment; `build`:
+/// this program, as LaunchOptions::build. Returns the exit code. Throws Failure.
+int worker(std::int64_t timeout, const std::string& build);
 
 }  // namespace troupe::launch::cluster

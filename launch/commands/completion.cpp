@@ -1,18 +1,12 @@
 #include "launch/commands/completion.h"
 
+#include "engine/base/text/shell_word.h"
 #include "engine/base/text/text.h"
 
 namespace troupe::launch::commands {
 namespace {
 
 using Commands = std::vector<CommandEntry>;
-
-/// `text` in single quotes of a POSIX shell.
-std::string single_quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
 
 std::vector<std::string> names(const Commands& commands) {
   std::vector<std::string> out;
@@ -113,12 +107,10 @@ std::string zsh_value(const OptionEntry& option) {
 std::string zsh_arguments(const CommandEntry& command) {
   std::string out;
   for (const OptionEntry& option : command.options) {
-    if (option.names.empty())
-      out += cat(" \\\n        ", single_quoted(cat("*", zsh_value(option))));
+    if (option.names.empty()) out += cat(" \\\n        ", shell_word(cat("*", zsh_value(option))));
     for (const auto& name : option.names)
-      out +=
-          cat(" \\\n        ",
-              single_quoted(cat("*", name, "[", zsh_escaped(option.help), "]", zsh_value(option))));
+      out += cat(" \\\n        ",
+                 shell_word(cat("*", name, "[", zsh_escaped(option.help), "]", zsh_value(option))));
   }
   return out;
 }
@@ -128,7 +120,7 @@ std::string zsh_script(const Commands& commands) {
   for (const CommandEntry& command : commands) {
     if (command.name.empty()) continue;
     summaries +=
-        cat("    ", single_quoted(cat(command.name, ":", zsh_escaped(command.summary))), "\n");
+        cat("    ", shell_word(cat(command.name, ":", zsh_escaped(command.summary))), "\n");
     branches +=
         cat("    ", command.name, ")\n      _arguments -S", zsh_arguments(command), " ;;\n");
   }
@@ -158,18 +150,18 @@ std::string fish_script(const Commands& commands) {
   const std::string all = join(names(commands), " ");
   for (const CommandEntry& command : commands) {
     if (command.name.empty()) continue;
-    out += cat("complete -c troupe -f -n ",
-               single_quoted(cat("not __fish_seen_subcommand_from ", all)), " -a ", command.name,
-               " -d ", single_quoted(command.summary), "\n");
+    out +=
+        cat("complete -c troupe -f -n ", shell_word(cat("not __fish_seen_subcommand_from ", all)),
+            " -a ", command.name, " -d ", shell_word(command.summary), "\n");
     for (const OptionEntry& option : command.options) {
-      std::string line = cat("complete -c troupe -n ",
-                             single_quoted("__fish_seen_subcommand_from " + command.name));
+      std::string line =
+          cat("complete -c troupe -n ", shell_word("__fish_seen_subcommand_from " + command.name));
       if (option.names.empty()) continue;
       for (const auto& name : option.names)
         line += name.starts_with("--") ? cat(" -l ", name.substr(2)) : cat(" -s ", name.substr(1));
       if (!option.argument.empty()) line += option.choices.empty() ? " -r" : " -x";
-      if (!option.choices.empty()) line += cat(" -a ", single_quoted(join(option.choices, " ")));
-      out += cat(line, " -d ", single_quoted(option.help), "\n");
+      if (!option.choices.empty()) line += cat(" -a ", shell_word(join(option.choices, " ")));
+      out += cat(line, " -d ", shell_word(option.help), "\n");
     }
   }
   return out;

@@ -3,11 +3,13 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <optional>
 
 #include "engine/base/text/text.h"
 #include "launch/cluster/launcher.h"
 #include "launch/commands/arguments.h"
 #include "launch/commands/options.h"
+#include "launch/commands/version.h"
 
 namespace troupe::launch::commands {
 
@@ -65,25 +67,46 @@ void add_explain_options(CLI::App& command, ExplainOptions& options) {
   add_machine(command, options.machine);
 }
 
-std::function<int()> launch_action(const std::string& cluster,
-                                   const std::vector<std::string>& arguments) {
-  const std::string& name = arguments.front();
+namespace {
+
+std::optional<cluster::Via> via_of(const std::string& name) {
+  const auto names = names_of(cluster::Via());
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<cluster::Via>(found - names.begin());
+}
+
+}  // namespace
+
+std::function<int()> launch_action(const LaunchArguments& arguments) {
+  const std::string& name = arguments.words.front();
   CLI::App command("the run", name);
   if (name == "explain") {
-    ExplainOptions options{.sources = {}, .cluster = cluster};
+    ExplainOptions options{.sources = {}, .cluster = arguments.cluster};
     add_explain_options(command, options);
     add_logging(command);
-    parse_rest(command, arguments);
+    parse_rest(command, arguments.words);
     return [options] { return explain(options); };
   }
   if (name != "train")
     throw ArgumentProblem(cat("launch: can only start train or explain; found ", quote(name)));
-  cluster::LaunchOptions options{cluster, {}};
+  cluster::LaunchOptions options{.cluster = arguments.cluster,
+                                 .sources = {},
+                                 .via = via_of(arguments.via),
+                                 .build = build_text()};
   add_sources(command, options.sources);
   bool only_dry_run = false;
   command.add_flag("--dry-run", only_dry_run, "not with launch");
   add_logging(command);
-  parse_rest(command, arguments);
+  parse_rest(command, arguments.words);
+  if (!arguments.write_sbatch.empty()) {
+    if (options.via.value_or(cluster::Via::slurm) != cluster::Via::slurm)
+      throw ArgumentProblem(
+          cat("launch: --write-sbatch: expected --via slurm, found --via ", arguments.via));
+    options.via = cluster::Via::slurm;
+    options.write_sbatch = arguments.write_sbatch;
+    options.words = arguments.words;
+  }
   if (only_dry_run)
     throw ArgumentProblem(
         "launch: --dry-run is not supported; `troupe train --dry-run` runs one step in one "

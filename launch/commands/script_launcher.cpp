@@ -152,7 +152,7 @@ std::string next_program(const std::string& name, const std::string& path,
   return "";
 }
 
-Result<std::vector<std::string>> launched_words(int argc, char** argv) {
+Result<std::vector<std::string>> launched_words(int argc, char** argv, const CheckWords& check) {
   const std::string name = argc > 0 ? file_name(argv[0]) : "";
   if (std::ranges::find(launchers, name) == launchers.end()) return command_words(argc, argv);
   try {
@@ -160,7 +160,10 @@ Result<std::vector<std::string>> launched_words(int argc, char** argv) {
     const std::string self = fs::read_symlink("/proc/self/exe").string();
     Launched what = launched(name, arguments);
     if (what.kind == Launched::Kind::command) return std::move(what.words);
-    if (what.kind == Launched::Kind::ranks) start_ranks(self, what);
+    if (what.kind == Launched::Kind::ranks) {
+      RETURN_IF_ERROR(check(what.words));
+      start_ranks(self, what);
+    }
     const char* path = std::getenv("PATH");
     const std::string next = next_program(name, path ? path : "", self);
     if (!next.empty()) become(next, what.words);

@@ -2,6 +2,7 @@
 // `torchrun ... pretrain_gpt.py ...` starts troupe where these links are first in PATH.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,9 @@ std::string next_program(const std::string& name, const std::string& path, const
 
 /// Where argv[0] is one of these names: the words of a command of ours, or the process becomes
 /// mpirun or the next program of that name. Otherwise the arguments as command_words() returns
-/// them. Signals are inherited, so call it before any is ignored. Errors of launched();
-/// Errc::not_found, io.
-Result<std::vector<std::string>> launched_words(int argc, char** argv);
+/// them. `check` gets the words of a command before its ranks start. Signals are inherited, so call
+/// it before any is ignored. Errors of launched() and of `check`; Errc::not_found, io.
+using CheckWords = std::function<Result<>(const std::vector<std::string>& words)>;
+Result<std::vector<std::string>> launched_words(int argc, char** argv, const CheckWords& check);
 
 }  // namespace troupe::launch::commands

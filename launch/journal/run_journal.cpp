@@ -173,6 +173,8 @@ struct RunJournal::Files {
   Result<> texts_rewritten;
   std::optional<LineFile> samples;  // created with the first sample
   std::optional<DiagnosticFile> texts;
+  Result<> loads_truncated;
+  std::optional<DiagnosticFile> loads;  // created with the first ones
 };
 
 RunJournal::RunJournal(OutputFolder folder, std::string title, std::string method,
@@ -219,6 +221,7 @@ void RunJournal::open_files(std::int64_t done_steps) {
   samples_sum_ = std::move(samples.sum);
   const auto timings = truncate_timings_after(folder_, "timings.jsonl", last);
   wall_before_ = timings.value_or(0);
+  const auto loads = truncate_after(folder_, "experts.jsonl", last, false);
   files_ = std::make_unique<Files>(Files{
       .metrics = open("metrics.jsonl"),
       .timings = DiagnosticFile(folder_, "timings.jsonl", timings ? Result<>() : fail(timings)),
@@ -226,7 +229,9 @@ void RunJournal::open_files(std::int64_t done_steps) {
       .timeline = Timeline(folder_, done_steps, timeline_bytes_),
       .texts_rewritten = rewrite_sample_texts(folder_),
       .samples = {},
-      .texts = {}});
+      .texts = {},
+      .loads_truncated = loads ? Result<>() : fail(loads),
+      .loads = {}});
 }
 
 void RunJournal::begin(std::int64_t total_steps, std::int64_t done_steps) {
@@ -346,6 +351,19 @@ void RunJournal::sample(std::int64_t step, const algorithms::Sample& given) {
   samples_sum_.add(line);
   ++samples_lines_;
   files_->texts->append(sample_text(step, sample));
+}
+
+void RunJournal::loads(std::int64_t step, const actors::protocol::ExpertLoads& of_step) {
+  if (!files_->loads) files_->loads.emplace(folder_, "experts.jsonl", files_->loads_truncated);
+  const std::size_t experts = of_step.counts.size() / of_step.layers.size();
+  for (std::size_t i = 0; i < of_step.layers.size(); ++i) {
+    Json line;
+    const auto own = std::span(of_step.counts).subspan(i * experts, experts);
+    line.set("step", step)
+        .set("layer", of_step.layers[i])
+        .set("tokens", Json::Array(own.begin(), own.end()));
+    files_->loads->append(line.dump() + "\n");
+  }
 }
 
 // The order matters: what a checkpoint relies on is durable before the checkpoint can be.

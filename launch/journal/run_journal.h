@@ -57,6 +57,7 @@ class Progress;
 struct StepSpeed;
 
 /// Writes metrics.jsonl, timings.jsonl, events.out.tfevents.*, samples.txt, samples.jsonl,
+/// experts.jsonl (of mixtures of experts),
 /// timeline.jsonl and two plots, displays the progress, and logs evaluations and warnings of
 /// failed training. begin() truncates the files to the completed steps and reports what a power
 /// failure has taken from them. Record a step and commit() before its checkpoint is saved, so that
@@ -85,6 +86,7 @@ class RunJournal final : public algorithms::Journal {
   void begin(std::int64_t total_steps, std::int64_t done_steps) override;
   void record(std::int64_t step, const algorithms::Metrics& metrics) override;
   void sample(std::int64_t step, const algorithms::Sample& sample) override;
+  void loads(std::int64_t step, const actors::protocol::ExpertLoads& of_step) override;
   Json commit(std::int64_t step) override;
   void status(std::string_view text) override { progress(text, 0, 0); }
   void rewards_failed(std::string_view why) override { failed_rewards_ = why; }

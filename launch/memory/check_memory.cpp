@@ -1,14 +1,13 @@
 #include "launch/memory/check_memory.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "engine/base/text/text.h"
 #include "launch/memory/memory.h"
 #include "launch/memory/what_fits.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/settings.h"
-#include "transports/mpi/mpi_world.h"
+#include "transports/mpi/started_ranks.h"
 
 namespace troupe::launch::memory {
 
@@ -69,9 +68,9 @@ std::string lower(const config::RunConfig& config) {
 
 MemoryPlace memory_place() {
   MemoryPlace place;
-  place.threads = !transports::mpi::under_mpirun();
-  const char* local = place.threads ? nullptr : std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-  place.processes = local == nullptr ? 1 : std::max(1, std::atoi(local));
+  const auto ranks = transports::mpi::started_ranks();
+  place.threads = !ranks.started;
+  place.processes = std::max(1, ranks.local_size);
   return place;
 }
 

@@ -17,12 +17,13 @@ void validate_names(Validation& v, std::string_view key, const std::vector<std::
 }
 
 void validate_given_adapter(Validation& v) {
-  v.unused({"lora.rank", "lora.alpha", "lora.targets", "lora.exclude", "lora.rslora", "lora.dora",
-            "lora.rank_pattern", "lora.alpha_pattern", "lora.dropout"},
+  v.unused({"lora.rank", "lora.alpha", "lora.targets", "lora.exclude", "lora.parameters",
+            "lora.rslora", "lora.dora", "lora.rank_pattern", "lora.alpha_pattern", "lora.dropout"},
            "lora.adapter names an adapter, which defines them");
   if (base_is_reference(v.config))
     v.warn(cat(v.named("lora.adapter"),
-               ": the reference is the model without any adapter, not the initial policy; "
+               ": the reference is the model without any adapter, not the initial "
+               "policy; "
                "lora.reference = initial makes the adapter as it was the reference"));
 }
 
@@ -79,7 +80,8 @@ void validate_lora(Validation& v) {
   if (recipe && recipe->roles(v.config).reference_follows &&
       !reference_folders(v.config).adapter.empty())
     v.problem(cat(v.named(cat(recipe->name, ".reference")),
-                  ": a reference that is updated must be a model, and this is an adapter; merge it "
+                  ": a reference that is updated must be a model, and this is "
+                  "an adapter; merge it "
                   "(troupe merge), or set ",
                   recipe->name, ".sync_every to 0"));
   if (l.adapter.empty()) v.unused("lora.reference", "lora.adapter names no adapter");
@@ -88,25 +90,27 @@ void validate_lora(Validation& v) {
     return;
   }
   if (!l.adapter.empty()) validate_given_adapter(v);
-  if (l.adapter.empty() && l.targets.empty())
+  if (l.adapter.empty() && l.targets.empty() && l.parameters.empty())
     v.problem("lora.targets is empty: name layers (q_proj, v_proj), or all-linear");
   validate_names(v, "lora.targets", l.targets);
   validate_names(v, "lora.exclude", l.exclude);
   if (l.dropout > 0 && l.dora)
-    v.problem(
-        cat(v.named("lora.dropout"),
-            ": an adapter with magnitudes (lora.dora) is trained without dropout; the nearest "
-            "valid value is 0"));
+    v.problem(cat(v.named("lora.dropout"),
+                  ": an adapter with magnitudes (lora.dora) is trained without "
+                  "dropout; the nearest "
+                  "valid value is 0"));
   if (!recipe) return;
   const RolesNeeded roles = recipe->roles(v.config);
   if (roles.reference_follows)
     v.problem(
-        "a reference that is updated needs a model of its own, and with an adapter the reference "
+        "a reference that is updated needs a model of its own, and with "
+        "an adapter the reference "
         "is "
         "the base; set dpo.sync_every to 0, or lora.rank to 0");
   if (l.dropout > 0 && roles.rollout.needed)
     v.warn(cat(v.named("lora.dropout"),
-               ": the trained policy then differs from the sampled one: the ratio of an on-policy "
+               ": the trained policy then differs from the sampled one: the ratio of "
+               "an on-policy "
                "sample is not 1, and clipping acts on dropout noise; 0 is usual with ",
                v.config.algorithm));
 }

@@ -13,8 +13,8 @@
 #include "engine/nn/offload.h"
 #include "engine/tokenizer/prompt_types.h"
 #include "launch/config/schema.h"
+#include "launch/recipes/experts.h"
 #include "launch/recipes/lora.h"
-#include "launch/recipes/model_spec.h"
 #include "launch/recipes/pretrain.h"
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
@@ -320,19 +320,6 @@ void Validation::unused_section(std::string_view section, std::string_view but,
                                 std::string_view why) {
   for (const config::Field& field : config::fields())
     if (config::section_of(field.key) == section && field.key != but) unused(field.key, why);
-}
-
-// What a mixture of experts does not have.
-void validate_experts(Validation& v) {
-  const auto spec = spec_of(v.config, v.config.model);
-  if (!spec || !spec->experts) return;
-  if (samples_in_int8(v.config))
-    v.problem(cat(v.named("rollout.weights"), ": int8 is not possible for a mixture of experts (",
-                  spec->architecture, "); f32 and bf16 are"));
-  if (spec->experts->auxiliary_loss)
-    v.warn(
-        "model: config.json has a \"router_aux_loss_coef\" and \"output_router_logits\"; no "
-        "load-balancing loss is added");
 }
 
 void validate(const config::RunConfig& config, const config::Origins& origins, Findings& findings) {

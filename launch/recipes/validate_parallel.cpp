@@ -26,8 +26,9 @@ class GridRules {
     if (p_.sp && p_.tp == 1)
       v_.unused(key("sp"),
                 cat("not used, ", key("tp"), " is 1: there are no ranks to divide rows over"));
-    if (role == Role::policy && p_.sp && p_.tp > 1 && v_.config.lora.rank > 0)
-      problem(cat(named("sp"), ": not possible with an adapter (lora.rank); set it to false"));
+    const bool magnitudes = v_.config.lora.rank > 0 && v_.config.lora.dora;
+    if (role == Role::policy && p_.sp && p_.tp > 1 && magnitudes)
+      problem(cat(named("sp"), ": not possible with magnitudes (lora.dora); set it to false"));
     ranks();
   }
 

@@ -161,6 +161,7 @@ algorithms::Cluster AlgorithmRun::cluster() {
                               .timeout = timeout};
   cluster.versions = &versions_;
   cluster.ledger = ledger_ ? &*ledger_ : nullptr;
+  cluster.recovery = placement_->recovery();
   if (placement_->streams_weights()) cluster.stream = &stream_.emplace(stream_options());
   // The spans of a profiled device are those of one thread.
   cluster.overlaps_saves = !config().profile.enabled;

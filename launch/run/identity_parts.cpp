@@ -27,11 +27,14 @@ using checkpoint::Identity;
 using checkpoint::InputPart;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 37> without_effect{"algorithm",
+constexpr std::array<std::string_view, 40> without_effect{"algorithm",
                                                           "ledger",
                                                           "recovery.disk_wait",
                                                           "output_mode",
                                                           "timeline.max_mib",
+                                                          "recovery.restarts",
+                                                          "recovery.window",
+                                                          "recovery.silence",
                                                           "resume",
                                                           "train.threads",
                                                           "train.pin_threads",

@@ -8,6 +8,7 @@
 
 #include "actors/runtime/node.h"
 #include "actors/runtime/thread_scheduler.h"
+#include "algorithms/training/recovery.h"
 #include "launch/run/role_table.h"
 #include "transports/inproc/loopback.h"
 
@@ -24,6 +25,9 @@ class Placement {
   /// Requests per rollout, as in algorithms::Cluster: above 1 where the rollouts and the reference
   /// can work at the same time.
   virtual std::size_t chunks_per_rollout() const { return 1; }
+
+  /// Of the rollouts, where processes are replaced; their addresses are those of incarnations then.
+  virtual algorithms::Recovery* recovery() { return nullptr; }
 
   /// Whether the receivers of weights are ranks beside that of the algorithm: a WeightStream then
   /// brings the weights to them, in memory that the ranks of a host share.

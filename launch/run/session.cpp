@@ -14,6 +14,7 @@
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/read_checkpoint.h"
 #include "launch/config/run_config.h"
+#include "launch/recipes/experts.h"
 #include "launch/recipes/resolve.h"
 #include "launch/recipes/sampling.h"
 #include "launch/recipes/selection.h"
@@ -147,6 +148,8 @@ Session::Session(const config::RunConfig& config, const std::string& log)
   value_or_throw(set_log_file(value_or_throw(folder_.folder("logs")), log));
   wait_for_space(config_);
   log_debug(cat("process ", ::getpid(), " has locked ", config.output));
+  if (const std::string losses = recipes::expert_losses_text(config_); !losses.empty())
+    log_info(losses);
   remove_temporaries(config_);
   remove_reward_folders();
   check_latest(config_.output);
@@ -156,14 +159,14 @@ Session::Session(const config::RunConfig& config, const std::string& log)
     read_state();
     keep_masks_of_earlier_version();
   }
-  const engine::checkpoint::Identity identity = identify(config_);
+  identity_ = identify(config_);
   if (!resume_from_.empty())
-    changes = check_identity(identity, resume_from_, state_->identity, config_);
+    changes = check_identity(identity_, resume_from_, state_->identity, config_);
   if (resumes_in_output()) prune_checkpoints(config_, *state_);
   if (!resume_from_.empty()) return_to_round_start();
   if (!resume_from_.empty()) log_info(cat("resuming from ", resume_from_));
   value_or_throw(folder_.replace("config.yaml", recipes::to_yaml(config_)));
-  record_start(config_, identity, resume_from_, done(), changes);
+  record_start(config_, identity_, resume_from_, done(), changes);
   const bool complete = config_.train.steps > 0 && done() >= config_.train.steps;
   if (!complete) check_checkpoint_space(config_, spec());
 }

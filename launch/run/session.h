@@ -7,6 +7,7 @@
 
 #include "engine/base/files/output_folder.h"
 #include "engine/checkpoint/directory_lock.h"
+#include "engine/checkpoint/identity.h"
 #include "engine/models/spec.h"
 #include "launch/config/run_config.h"
 #include "launch/run/training_state.h"
@@ -34,6 +35,8 @@ class Session {
   std::int64_t done() const { return state_ ? state_->step : 0; }
   /// What that checkpoint has besides tensors; nullptr at the start.
   const TrainingState* state() const { return state_ ? &*state_ : nullptr; }
+  /// What the run is created from.
+  const engine::checkpoint::Identity& identity() const { return identity_; }
   /// The shape of the trained model.
   engine::models::DecoderSpec spec() const;
 
@@ -46,6 +49,7 @@ class Session {
   engine::checkpoint::DirectoryLock lock_;
   OutputFolder folder_;
   std::string resume_from_;
+  engine::checkpoint::Identity identity_;
   std::optional<TrainingState> state_;
 };
 

@@ -5,6 +5,7 @@
 #include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/config/values.h"
+#include "launch/recipes/experts.h"
 #include "launch/recipes/lora.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/recipes/recipes.h"
@@ -32,6 +33,7 @@ engine::train::TrainerOptions trainer_settings(const config::RunConfig& config) 
   out.optimizer.seed = static_cast<std::uint64_t>(config.train.seed);
   out.shard_optimizer = config.parallel.zero > 0;
   out.overlap = config.parallel.overlap;
+  out.experts = recipes::expert_settings(config);
   return out;
 }
 

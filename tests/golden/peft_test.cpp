@@ -1,14 +1,19 @@
-// The adapters of golden/peft over golden/models: logits, merged weights and AdamW steps of the
-// adapter alone, as PEFT computes them.
+// The adapters of golden/peft over golden/models, and those of tests/data/peft_experts: logits,
+// merged weights and AdamW steps of the adapter alone, as PEFT computes them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <iterator>
+#include <string_view>
 
 #include "algorithms/losses/sft_loss.h"
 #include "engine/adapter/adapter.h"
 #include "engine/adapter/peft_file.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/safetensors.h"
+#include "engine/checkpoint/tensor_parts.h"
 #include "engine/ops/cpu/cpu_options.h"
 #include "engine/train/trainer.h"
 #include "tests/support/golden.h"
@@ -19,18 +24,25 @@ namespace {
 constexpr const char* names[] = {"llama-q-v",          "llama-rslora",  "llama-dora",
                                  "llama-layer-1-only", "llama-lm-head", "qwen2-all-linear",
                                  "qwen3-rank-pattern"};
+// Of experts, in both of PEFT's forms.
+constexpr const char* of_experts[] = {"modules", "parameters"};
 
 std::string file_of(const std::string& name) {
   return "peft/" + name + "/golden.safetensors";
+}
+bool is_of_experts(std::string_view name) {
+  return std::ranges::find(of_experts, name) != std::end(of_experts);
 }
 
 class GoldenAdapter : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    SKIP_WITHOUT_GOLDEN(file_of(GetParam()));
-    folder_ = test::golden_folder() + "/peft/" + GetParam();
+    const bool own = is_of_experts(GetParam());
+    if (!own) SKIP_WITHOUT_GOLDEN(file_of(GetParam()));
+    const std::string data = TROUPE_TEST_DATA "/peft_experts/";
+    folder_ = own ? data + GetParam() : test::golden_folder() + "/peft/" + GetParam();
     const auto config = value_or_throw(read_json(folder_ + "/adapter_config.json"));
-    base_ = test::golden_folder() + "/models/" +
+    base_ = (own ? data : test::golden_folder() + "/models/") +
             value_or_throw(get_string(config, "base_model_name_or_path", folder_));
     golden_.emplace(
         value_or_throw(checkpoint::SafetensorsFile::open(folder_ + "/golden.safetensors")));
@@ -123,7 +135,47 @@ TEST_P(GoldenAdapter, FiveAdamWSteps) {
   }
 }
 
+// Names, shapes and values: PEFT loads what it would have written.
+TEST_P(GoldenAdapter, IsSavedAsPeftSavesIt) {
+  const auto model = load(true);
+  const auto config = value_or_throw(adapter::read_adapter(folder_,
+                                                           [&] {
+                                                             auto base = model->spec();
+                                                             base.lora.reset();
+                                                             return base;
+                                                           }()))
+                          .config;
+  const std::string out = testing::TempDir() + "saved_adapter_" + GetParam();
+  std::filesystem::remove_all(out);
+  std::filesystem::create_directories(out);
+  checkpoint::TensorParts tensors(model->parameters().trained(),
+                                  {model->parameters().trained().values()});
+  value_or_throw(adapter::save_adapter(out, tensors, config, model->spec(), "base"));
+  const auto theirs = value_or_throw(
+                 checkpoint::SafetensorsFile::open(folder_ + "/adapter_model.safetensors")),
+             ours = value_or_throw(
+                 checkpoint::SafetensorsFile::open(out + "/adapter_model.safetensors"));
+  for (const auto& tensor : theirs.tensors()) {
+    if (tensor.name.find("lora_") == tensor.name.npos) continue;  // copies of the base
+    const auto* found = ours.find(tensor.name);
+    ASSERT_TRUE(found) << tensor.name;
+    EXPECT_EQ(found->shape, tensor.shape) << tensor.name;
+    std::vector<float> mine(static_cast<std::size_t>(tensor.count())), wanted = mine;
+    value_or_throw(ours.read_f32(tensor.name, mine));
+    value_or_throw(theirs.read_f32(tensor.name, wanted));
+    EXPECT_EQ(mine, wanted) << tensor.name;
+  }
+  const auto saved = value_or_throw(read_json(out + "/adapter_config.json"));
+  if (GetParam() == std::string_view("parameters")) {
+    EXPECT_EQ(saved.find("target_parameters")->array().size(), 2U);
+  } else {
+    EXPECT_EQ(saved.find("target_parameters"), nullptr);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Adapters, GoldenAdapter, ::testing::ValuesIn(names), test::name_of_case);
+INSTANTIATE_TEST_SUITE_P(Experts, GoldenAdapter, ::testing::ValuesIn(of_experts),
+                         test::name_of_case);
 
 TEST(GoldenAdapters, SomeOfThemAreThere) {
   std::vector<std::string> files;

@@ -49,8 +49,16 @@ constexpr const char* whole = R"(groups:
   - {role: verifier, count: 1}
 )";
 
+Result<std::vector<cluster::GroupSpec>> parse_groups(std::string_view text,
+                                                     const std::string& where,
+                                                     const config::RunConfig& config) {
+  auto file = cluster::parse_cluster(text, where, config);
+  RETURN_IF_ERROR(file);
+  return std::move(file->groups);
+}
+
 TEST(ClusterFile, GroupsBecomeNodesWithNames) {
-  const auto groups = cluster::parse_cluster(whole, "cluster.yaml", grpo());
+  const auto groups = parse_groups(whole, "cluster.yaml", grpo());
   ASSERT_TRUE(groups) << groups.error().what;
   std::vector<std::string> names;
   for (const cluster::NodeSpec& node : cluster::nodes_of(*groups)) names.push_back(node.name);
@@ -66,8 +74,8 @@ TEST(ClusterFile, GroupsBecomeNodesWithNames) {
 }
 
 TEST(ClusterFile, OneRolloutHasNoNumber) {
-  const auto groups = cluster::parse_cluster(
-      "groups: [{role: policy}, {role: rollout}, {role: verifier}]", "c", grpo(0));
+  const auto groups =
+      parse_groups("groups: [{role: policy}, {role: rollout}, {role: verifier}]", "c", grpo(0));
   ASSERT_TRUE(groups) << groups.error().what;
   EXPECT_EQ(cluster::nodes_of(*groups)[1].name, "rollout");
 }
@@ -75,7 +83,7 @@ TEST(ClusterFile, OneRolloutHasNoNumber) {
 TEST(ClusterFile, GroupsTakeTheKeysOfParallel) {
   config::RunConfig run = of("ppo");
   run.parallel.sp = true;
-  const auto groups = value_or_throw(cluster::parse_cluster(
+  const auto groups = value_or_throw(parse_groups(
       R"(groups:
   - role: policy
     parallel: {tp: 2, cp: 4, cp_algorithm: hybrid, ulysses_degree: 2, zero: 1, overlap: all,
@@ -112,7 +120,7 @@ TEST(ClusterFile, GroupsTakeTheKeysOfParallel) {
 TEST(ClusterFile, GridsOfTheRunsSectionsAreRefused) {
   config::RunConfig run = grpo(0.1);
   run.reference_parallel.pp = 2;
-  const auto refused = cluster::parse_cluster(
+  const auto refused = parse_groups(
       "groups: [{role: policy}, {role: rollout}, {role: verifier}, {role: reference}]", "c", run);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().what,
@@ -121,10 +129,8 @@ TEST(ClusterFile, GridsOfTheRunsSectionsAreRefused) {
 }
 
 TEST(ClusterFile, OfflineAlgorithmsNeedFewerGroups) {
-  EXPECT_TRUE(
-      cluster::parse_cluster("groups: [{role: policy, parallel: {dp: 2}}]", "c", of("sft")));
-  EXPECT_TRUE(
-      cluster::parse_cluster("groups: [{role: policy}, {role: reference}]", "c", of("dpo")));
+  EXPECT_TRUE(parse_groups("groups: [{role: policy, parallel: {dp: 2}}]", "c", of("sft")));
+  EXPECT_TRUE(parse_groups("groups: [{role: policy}, {role: reference}]", "c", of("dpo")));
 }
 
 struct Refusal {
@@ -137,7 +143,7 @@ class RefusedCluster : public testing::TestWithParam<Refusal> {};
 
 TEST_P(RefusedCluster, ReportsLocationAndValidValues) {
   const Refusal& r = GetParam();
-  const auto groups = cluster::parse_cluster(
+  const auto groups = parse_groups(
       r.text, "c.yaml", std::string(r.algorithm) == "grpo+kl" ? grpo() : of(r.algorithm));
   ASSERT_FALSE(groups) << r.text;
   EXPECT_EQ(groups.error().code, Errc::usage);
@@ -221,15 +227,15 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(ClusterFile, AnUnusedReferenceIsNotStarted) {
   const char* text =
       "groups: [{role: policy}, {role: reference}, {role: rollout}, {role: verifier}]";
-  EXPECT_EQ(value_or_throw(cluster::parse_cluster(text, "c", grpo(0.1))).size(), 4u);
-  const auto groups = value_or_throw(cluster::parse_cluster(text, "c", grpo(0)));
+  EXPECT_EQ(value_or_throw(parse_groups(text, "c", grpo(0.1))).size(), 4u);
+  const auto groups = value_or_throw(parse_groups(text, "c", grpo(0)));
   ASSERT_EQ(groups.size(), 3u);
   EXPECT_EQ(groups[1].role, recipes::Role::rollout);
 }
 
 TEST(ClusterFile, ReportsAllProblemsAtOnce) {
   const auto groups =
-      cluster::parse_cluster("groups:\n- {role: polcy}\n- {role: rollout, cout: 2}\n", "c", grpo());
+      parse_groups("groups:\n- {role: polcy}\n- {role: rollout, cout: 2}\n", "c", grpo());
   ASSERT_FALSE(groups);
   EXPECT_THAT(groups.error().what, HasSubstr("the cluster file has 2 problems:"));
 }
@@ -352,9 +358,8 @@ TEST(Threads, GroupsOfOneRoleShareTheCores) {
   const std::vector<cluster::NodeSpec> all{{"policy", recipes::Role::policy, {}},
                                            {"rollout-0", recipes::Role::rollout, {}},
                                            {"rollout-1", recipes::Role::rollout, {}}};
-  const int cores = cluster::threads_of(all[0], all);
-  EXPECT_GE(cores, 1);
-  EXPECT_EQ(cluster::threads_of(all[1], all), std::max(1, cores / 2));
+  EXPECT_EQ(cluster::ranks_together(all[0], all), 1);
+  EXPECT_EQ(cluster::ranks_together(all[1], all), 2);
 }
 
 class SupervisorTest : public testing::Test {

@@ -39,7 +39,7 @@ void expect_the_bits_of_one_rank(TrainingRun run, int pp) {
 }
 
 TEST(Pipeline, HasTheBitsOfOneRankForAllFamilies) {
-  for (const auto& model : grid_models())
+  for (const auto& model : staged_models())
     for (const int pp : {2, 4}) {
       SCOPED_TRACE(cat(model.title, ", pp ", pp));
       const Experience batch = full_batch(5, 10, 1, model.spec.vocabulary);
@@ -68,7 +68,7 @@ TEST(Pipeline, HasTheBitsOfOneRankWithNoopLayers) {
 
 // Numbers of micro-batches that are and that are not multiples of the stages.
 TEST(Chunks, HaveTheBitsOfOneRankForAllFamilies) {
-  for (const auto& model : grid_models())
+  for (const auto& model : staged_models())
     for (const std::int32_t tokens : {30, 75}) {
       SCOPED_TRACE(cat(model.title, ", micro-batches of ", tokens, " tokens"));
       const Experience batch = full_batch(5, 10, 1, model.spec.vocabulary);
@@ -338,7 +338,7 @@ TEST(Stages, HaveOneChunkAfterTheOtherInTheOrderOfTheModel) {
 }
 
 TEST(Stages, HaveEveryTensorOnceAndATiedTableOnTheFirstAndTheLast) {
-  for (const auto& each : grid_models())
+  for (const auto& each : staged_models())
     for (const int chunks : {1, 2}) {
       const auto spec = deep(each, 6).spec;
       const auto split = engine::models::split_of(spec, 0, 1);

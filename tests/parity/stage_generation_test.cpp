@@ -25,7 +25,7 @@ void expect_the_text_of(const Grid& whole, const Grid& stages, const StageGenera
 }
 
 TEST(StageGeneration, HasTheBitsOfOneRankForAllFamilies) {
-  for (const GridModel& model : grid_models())
+  for (const GridModel& model : staged_models())
     for (const int pp : {2, 4}) {
       SCOPED_TRACE(cat(model.title, ", pp ", pp));
       expect_the_text_of({}, {.pp = pp}, {.model = deep(model)}, generated_text);

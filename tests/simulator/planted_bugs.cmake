@@ -66,7 +66,7 @@ planted_bug(counts_sampled_batches rollout/batches.cpp "state.batches = trained_
 planted_bug(loads_no_versions rollout/batches.cpp "versions_[kept] = c_.versions->load(plan_.done, version);" "")
 
 set(planted_sources "")
-foreach(source dynamic_sampling.cpp grpo.cpp grpo_minibatches.cpp training/estimators.cpp training/model_selection.cpp training/plan.cpp training/sample_ledger.cpp
+foreach(source dynamic_sampling.cpp grpo.cpp grpo_minibatches.cpp training/cluster.cpp training/estimators.cpp training/model_selection.cpp training/plan.cpp training/recovery.cpp training/sample_ledger.cpp
     training/weight_stream.cpp training/weight_sync.cpp training/work.cpp rollout/batches.cpp rollout/chunks.cpp
     rollout/evaluation.cpp rollout/finished_samples.cpp rollout/parity_sample.cpp rollout/rollout_pool.cpp rollout/reward_failures.cpp rollout/samples.cpp rollout/sampling.cpp)
   if(NOT source IN_LIST planted_files)

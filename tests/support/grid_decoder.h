@@ -139,6 +139,13 @@ inline std::vector<GridModel> grid_models() {
   return all;
 }
 
+/// The same, and a mixture of experts, which context parallelism does not divide.
+inline std::vector<GridModel> staged_models() {
+  std::vector<GridModel> all = grid_models();
+  all.push_back(mixture_model());
+  return all;
+}
+
 /// The same with this number of layers.
 inline GridModel deep(GridModel model, std::int64_t layers = 5) {
   model.spec.layers = layers;

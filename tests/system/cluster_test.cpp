@@ -128,12 +128,13 @@ TEST_F(Cluster, ACriticHasItsOwnKeysOfParallel) {
               value_or_throw(read_file(path("one/latest/model.safetensors"))));
 }
 
+// Without replacement; faults.py has the runs with it.
 TEST_F(Cluster, IfAnyProcessIsKilledTheRunStopsAndResumesToTheSameBytes) {
   run(alone("whole"));
   const std::vector<std::string> nodes{"policy", "reference", "rollout-0", "rollout-1", "verifier"};
   int kills = 0;
   for (std::uint64_t life = 0; life < nodes.size(); ++life) {
-    Child child(marked("killed"), log());
+    Child child(cat(marked("killed"), " --set recovery.restarts=0"), log());
     const std::string before =
         read_file(path(cat("killed/logs/", nodes[life], ".log"))).value_or("");
     const auto come = [&] {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Sends SIGKILL to random processes of a cluster run at random times: tests/system/kills.sh KILLS [PROGRAM [SEED]]
 # Each run is GRPO on the digit task with a policy of two ranks under mpirun, a reference, two rollouts and a verifier. Each kill hits one
-# process, including launch and mpirun. The run must stop within 3 s without leaving processes, the same command must resume, and a run
+# process, including launch and mpirun. Nothing is replaced (faults.py has the runs with replacement). The run must stop within 3 s without leaving processes, the same command must resume, and a run
 # that completes must have the weights of an undisturbed one. Prints each kill and the time until the run stopped; exits with 1 on failure.
 set -euo pipefail
 shopt -s inherit_errexit
@@ -20,7 +20,7 @@ groups:
 END
 settings=(train --algorithm grpo --set model=launch/quickstart/model --set data.path=launch/quickstart/train.jsonl --set train.steps=60
   --set train.save_every=4 --set train.batch_size=8 --set train.max_length=64 --set train.learning_rate=1e-3 --set train.threads=1
-  --set train.log_every=0 --set grpo.beta=0.1 --set grpo.group_size=4 --set grpo.minibatches=2 --set rollout.max_new_tokens=12
+  --set train.log_every=0 --set grpo.beta=0.1 --set grpo.group_size=4 --set grpo.minibatches=2 --set rollout.max_new_tokens=12 --set recovery.restarts=0
   --set 'reward=[{rule: exact_match}, {rule: length, max: 6, weight: 0.5}]')
 
 alive() { grep -lzxs -- "$mark" /proc/[0-9]*/environ | cut -d/ -f3 || true; }

@@ -89,7 +89,7 @@ TEST_F(LedgerPower, AtAnyPointWhatWasAcknowledgedIsThere) {
         << "after " << until << " of " << operations.size() << " operations, seed " << image;
     fs::remove_all(folder_ + "/disk");
   }
-  EXPECT_GE(checkpoints, 2u) << "pages of the log should have been copied to the database";
+  EXPECT_GE(checkpoints, 1u) << "pages of the log should have been copied to the database";
   ASSERT_TRUE(acknowledged);
   EXPECT_GT(acknowledged->length, 1500);
 }

@@ -6,7 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "engine/base/files/file.h"
+#include "engine/base/files/output_folder.h"
+#include "engine/base/files/system_calls.h"
 #include "engine/base/text/text.h"
 #include "engine/ledger/ledger.h"
 #include "engine/ledger/segments.h"

@@ -72,6 +72,12 @@ TEST_F(AdmissionTest, FinishedAcceptsNoFurtherConnection) {
   admission_.finish();
   admission_.next_period();
   EXPECT_FALSE(reachable());
+  admission_.reopen();
+  EXPECT_TRUE(reachable()) << "a successor is expected";
+  admission_.finish();
+  EXPECT_FALSE(reachable());
+  admission_.remove();
+  EXPECT_FALSE(reachable());
   EXPECT_FALSE(std::filesystem::exists(path_ + ".paused")) << "nothing is left";
 }
 

@@ -114,5 +114,60 @@ TEST(Link, ALostPeerLeavesAnErrorForEveryAskItOwes) {
   EXPECT_EQ(link.offer(ask(4), bytes(1)).error().code, Errc::closed);
 }
 
+TEST(Link, ASuccessorGetsTheRequestsThatAStatelessPeerOwed) {
+  Link link("peer", {8, 1000}, true);
+  ASSERT_TRUE(link.join(7, {8, 1000}, LinkTime{}));
+  for (std::uint64_t id : {1, 2, 3}) ASSERT_TRUE(link.offer(ask(id), bytes(10 * id)));
+  while (link.next()) {
+  }
+  link.answered(2);
+  EXPECT_TRUE(link.lose("it died").empty()) << "their senders notice nothing";
+  EXPECT_TRUE(link.offer(ask(4), bytes(40))) << "it waits for the successor";
+  EXPECT_EQ(link.offer(ask(5, Kind::reply), bytes(1)).error().code, Errc::closed);
+  EXPECT_FALSE(link.next());
+  link.renew();
+  EXPECT_FALSE(link.next()) << "it has not joined";
+  ASSERT_TRUE(link.join(9, {8, 1000}, LinkTime{}));
+  for (const std::size_t size : {10, 30, 40}) {
+    const auto message = link.next();
+    ASSERT_TRUE(message);
+    EXPECT_EQ(wire::size_of(*message), size);
+  }
+  EXPECT_FALSE(link.next());
+  EXPECT_FALSE(link.consumed({4, 80})) << "totals of the former peer do not count";
+  EXPECT_TRUE(link.consumed({3, 80}));
+}
+
+TEST(Link, OpenRequestsAreCountedWithTheOldest) {
+  const LinkTime start{};
+  Joined link({8, 1000});
+  EXPECT_EQ(link.open_requests().count, 0u);
+  for (std::uint64_t id : {1, 2, 3})
+    ASSERT_TRUE(link.offer(ask(id), bytes(1), start + std::chrono::seconds(id)));
+  link.answered(1);
+  EXPECT_EQ(link.open_requests().count, 2u);
+  EXPECT_EQ(link.open_requests().oldest, "note");
+  EXPECT_EQ(link.open_requests().since, start + std::chrono::seconds(2));
+}
+
+TEST(Link, AMessageToAnIncarnationThatWasLostIsRefused) {
+  Joined link({8, 1000});
+  Frame first = ask(1);
+  first.to.incarnation = 1;
+  EXPECT_TRUE(link.offer(first, bytes(10)));
+  EXPECT_EQ(link.lose("it died").size(), 1u);
+  link.renew();
+  EXPECT_EQ(link.incarnation(), 2u);
+  first.id = 2;
+  const Result<> refused = link.offer(first, bytes(10));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::closed);
+  EXPECT_EQ(refused.error().what,
+            "node 'peer' is gone: incarnation 1 was lost, and number 2 has its place");
+  first.to.incarnation = 2;
+  EXPECT_TRUE(link.offer(first, bytes(10)));
+  EXPECT_TRUE(link.offer(ask(3), bytes(10))) << "to the one that is there";
+}
+
 }  // namespace
 }  // namespace troupe::transports

@@ -2,6 +2,7 @@
 // strangers and liars are refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include "tests/transports/star.h"
 #include "transports/frame.h"
@@ -143,6 +144,73 @@ TEST_P(Zmq, ASpokeTalksToItsHubOnly) {
   EXPECT_EQ(star.hub->send(frame("hub", "three", 1)).error().code, Errc::closed);
   ASSERT_TRUE(star.spokes["one"]->send(frame("one", "one", 1)));
   star.at_spokes.wait_for(1);
+}
+
+// A process that was taken for lost is silent, so the test sends what it would send.
+TEST_P(Zmq, AnotherProcessTakesThePlaceOfOneThatWasLost) {
+  StarOptions options{{"one"}, GetParam(), {}};
+  Star star(options);
+  star.join();
+  const KeyPair keys = new_keys();
+  ASSERT_TRUE(star.hub->replace("one", keys.public_key, "it was too slow"));
+  const PeerEvent lost = star.hub_events.wait_for(2)[1];
+  EXPECT_EQ(lost.what, PeerEvent::What::lost);
+  EXPECT_EQ(lost.incarnation, 1u);
+  EXPECT_EQ(lost.why, "it was too slow");
+  auto second = star.make_spoke("one", keys);
+  second->attach("one", [&](Frame frame) { star.at_spokes.add(std::move(frame)); });
+  second->open();
+  const PeerEvent joined = star.hub_events.wait_for(3)[2];
+  EXPECT_EQ(joined.what, PeerEvent::What::joined);
+  EXPECT_EQ(joined.incarnation, 2u);
+  // The first one sends a reply, which arrives late, and is refused.
+  ASSERT_TRUE(star.spokes["one"]->send(
+      {{"hub", ""}, {"one", "actor"}, 77, Kind::reply, "note", Body::of(1)}));
+  EXPECT_EQ(star.at_hub.wait_for(1)[0].id, 77u);
+  const auto events = star.spoke_events.wait_for(4);  // joined, joined, fenced, lost
+  EXPECT_TRUE(std::ranges::any_of(
+      events, [](const PeerEvent& each) { return each.what == PeerEvent::What::fenced; }));
+  EXPECT_EQ(star.hub->refusals().count(Refusal::fenced), 1u);
+  ASSERT_TRUE(
+      star.hub->send({{"one", "actor"}, {"hub", ""}, 9, Kind::request, "note", Body::of(1)}));
+  EXPECT_EQ(star.at_spokes.wait_for(1)[0].id, 9u);
+  EXPECT_EQ(star.hub->replace("three", keys.public_key, "").error().code, Errc::closed);
+  EXPECT_EQ(star.hub->replace("one", "no key", "").error().code, Errc::usage);
+  second->close();
+}
+
+TEST_P(Zmq, AStatelessNodeAnswersEveryRequestOnceWhicheverProcessDoes) {
+  StarOptions options{{"one"}, GetParam(), {}};
+  options.link.stateless = {"one"};
+  Star star(options);
+  star.join();
+  for (std::uint64_t id : {1, 2, 3})
+    ASSERT_TRUE(
+        star.hub->send({{"one", "actor"}, {"hub", ""}, id, Kind::request, "note", Body::of(1)}));
+  star.at_spokes.wait_for(3);
+  const auto answer = [&](Spoke& spoke, std::uint64_t id) {
+    ASSERT_TRUE(spoke.send({{"hub", ""}, {"one", "actor"}, id, Kind::reply, "note", Body::of(1)}));
+  };
+  answer(*star.spokes["one"], 1);
+  star.at_hub.wait_for(1);
+  const KeyPair keys = new_keys();
+  ASSERT_TRUE(star.hub->replace("one", keys.public_key, "it was too slow"));
+  auto second = star.make_spoke("one", keys);
+  Arrivals<Frame> at_second;
+  second->attach("one", [&](Frame frame) { at_second.add(std::move(frame)); });
+  second->open();
+  const auto again = at_second.wait_for(2);
+  EXPECT_EQ(again[0].id, 2u);
+  EXPECT_EQ(again[1].id, 3u);
+  answer(*star.spokes["one"], 2);  // late: refused, although the number is asked
+  EXPECT_TRUE(becomes([&] { return star.hub->refusals().count(Refusal::fenced) == 1; }));
+  answer(*second, 2);
+  answer(*second, 3);
+  const auto answers = star.at_hub.wait_for(3);
+  EXPECT_EQ(answers[1].id, 2u);
+  EXPECT_EQ(answers[2].id, 3u);
+  EXPECT_EQ(star.at_hub.size(), 3u);
+  second->close();
 }
 
 TEST(ZmqOptions, KeysAndEndpointsThatAreNoneAreRefused) {

@@ -10,6 +10,7 @@
 #include "engine/base/text/text.h"
 #include "transports/mpi/event_counts.h"
 #include "transports/mpi/rank_states.h"
+#include "transports/mpi/started_ranks.h"
 
 namespace troupe::transports::mpi {
 namespace {
@@ -24,20 +25,13 @@ constexpr std::chrono::nanoseconds min_start_time = 1min;
 /// How long a rank looks without waiting: about the time in which a waiting one would be awake.
 constexpr std::chrono::nanoseconds spin_time = 50us;
 
-/// Whether all ranks of this mpirun are on this host.
-bool on_one_host() {
-  const char* all = std::getenv("OMPI_COMM_WORLD_SIZE");
-  const char* local = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-  return all && local && std::string_view(all) == local;
-}
-
 /// Sets what Open MPI needs with more ranks than cores, and in a container, where a process may not
 /// read another's memory. Ranks of one host use shared memory only and open no ports. Variables
 /// that are already set are kept.
 void set_defaults() {
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   setenv("OMPI_MCA_btl_vader_single_copy_mechanism", "none", 0);
-  if (on_one_host()) setenv("OMPI_MCA_btl", "self,vader", 0);
+  if (started_ranks().on_one_host()) setenv("OMPI_MCA_btl", "self,vader", 0);
 }
 
 std::string text_of(int code) {
@@ -107,7 +101,7 @@ Session::~Session() {
 }
 
 bool Session::shares_memory() const {
-  return options_.shared_memory && on_one_host();
+  return options_.shared_memory && started_ranks().on_one_host();
 }
 
 void Session::use(std::unique_ptr<EventCounts> events) {

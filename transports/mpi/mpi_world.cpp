@@ -9,31 +9,20 @@
 #include <thread>
 
 #include "engine/base/environment/module.h"
-#include "engine/base/text/parse.h"
 #include "engine/base/text/text.h"
 #include "transports/mpi/mpi_communicator.h"
+#include "transports/mpi/started_ranks.h"
 
 namespace troupe::transports::mpi {
-namespace {
-
-/// The number in an environment variable, or `otherwise`.
-int number_of(const char* variable, int otherwise) {
-  const char* text = std::getenv(variable);
-  if (!text) return otherwise;
-  const int value = parse_number<int>(text).value_or(-1);
-  return value >= 0 ? value : otherwise;
-}
-
-}  // namespace
 
 bool under_mpirun() {
-  return number_of("OMPI_COMM_WORLD_SIZE", 0) > 0;
+  return started_ranks().started;
 }
 int mpirun_size() {
-  return under_mpirun() ? number_of("OMPI_COMM_WORLD_SIZE", 1) : 1;
+  return started_ranks().size;
 }
 int mpirun_rank() {
-  return under_mpirun() ? number_of("OMPI_COMM_WORLD_RANK", 0) : 0;
+  return started_ranks().rank;
 }
 
 void die_with_mpirun() {

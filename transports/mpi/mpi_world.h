@@ -16,8 +16,8 @@
 
 namespace troupe::transports::mpi {
 
-/// Whether mpirun started this process, and its size and rank (1 and 0 otherwise). Does not load
-/// MPI.
+/// Whether mpirun, or srun with --mpi=pmix, started this process, and the size and rank of its
+/// group (1 and 0 otherwise; started_ranks.h). Does not load MPI.
 bool under_mpirun();
 int mpirun_size();
 int mpirun_rank();

@@ -37,9 +37,20 @@ void Admission::next_period() {
 }
 
 void Admission::finish() {
-  if (state_ == State::finished) return;
-  for (const std::string& path : paths_) ::unlink((path + (accepts() ? "" : paused_name)).c_str());
+  if (accepts()) rename_all("", paused_name);
   state_ = State::finished;
+}
+
+void Admission::reopen() {
+  if (state_ != State::finished) return;
+  rename_all(paused_name, "");
+  accepted_ = 0;
+  state_ = State::listening;
+}
+
+void Admission::remove() {
+  for (const std::string& path : paths_)
+    for (const char* suffix : {"", paused_name}) ::unlink((path + suffix).c_str());
 }
 
 void Admission::rename_all(const char* from, const char* to) const {

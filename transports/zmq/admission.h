@@ -21,8 +21,12 @@ class Admission {
   void ended(int fd) { open_.erase(fd); }
   /// Begins a period: accepts again if fewer connections are open.
   void next_period();
-  /// All peers are connected: no further connection is accepted. Idempotent.
+  /// All peers are connected: no further connection is accepted until reopen(). Idempotent.
   void finish();
+  /// A peer is expected again.
+  void reopen();
+  /// The endpoints are closed: removes their paths.
+  void remove();
   bool accepts() const { return state_ == State::listening; }
   bool finished() const { return state_ == State::finished; }
 

@@ -7,6 +7,7 @@
 
 #include "engine/base/errors/check.h"
 #include "engine/base/files/environment_error.h"
+#include "engine/base/text/parse.h"
 #include "engine/base/text/text.h"
 #include "transports/zmq/admission.h"
 #include "transports/zmq/peer_transport.h"
@@ -23,25 +24,42 @@ std::vector<std::string> names_in(const std::map<std::string, std::string>& spok
   return names;
 }
 
+/// An incarnation of a node, which a key names: "rollout-0#2".
+struct Incarnation {
+  std::string node;
+  std::uint64_t number = 1;
+};
+std::string text_of(const Incarnation& incarnation) {
+  return cat(incarnation.node, "#", incarnation.number);
+}
+Incarnation incarnation_of(const std::string& text) {
+  const auto at = text.rfind('#');
+  if (at == std::string::npos) return {text, 0};
+  return {text.substr(0, at), parse_number<std::uint64_t>(text.substr(at + 1)).value_or(0)};
+}
+
 Result<std::map<std::string, std::string>> decode_keys(
     const std::map<std::string, std::string>& spokes) {
   std::map<std::string, std::string> nodes;
   for (const auto& [key, node] : spokes) {
     auto bytes = decode_key(key);
     if (!bytes) return fail(Errc::usage, cat("the key of node '", node, "': ", bytes.error().what));
-    nodes.emplace(std::move(*bytes), node);
+    nodes.emplace(std::move(*bytes), text_of(Incarnation{node, 1}));
   }
   return nodes;
 }
 
 /// Authenticates connections by ZAP 1.0 (rfc.zeromq.org/spec/27). ZeroMQ asks it about every CURVE
-/// handshake of its context. It accepts the listed public keys and names their nodes, and refuses
-/// all others.
+/// handshake of its context. It accepts the listed public keys and names their incarnations, and
+/// refuses all others.
 class ZapHandler {
  public:
-  /// `nodes`: public key (32 bytes) -> node name. `refusals` outlives this.
+  /// `nodes`: public key (32 bytes) -> incarnation. `refusals` outlives this.
   ZapHandler(zmq::context_t& context, std::map<std::string, std::string> nodes, Refusals& refusals);
   zmq::socket_t& socket() { return socket_; }
+  void add(std::string key, std::string incarnation) {
+    nodes_.insert_or_assign(std::move(key), std::move(incarnation));
+  }
   /// Answers all pending requests.
   void handle_requests();
 
@@ -101,7 +119,7 @@ class Hub::Spokes final : public PeerTransport {
         zap_(context, std::move(nodes), refusals),
         data_(context, zmq::socket_type::router),
         monitor_(context, zmq::socket_type::pair) {
-    for (const auto& node : names_in(hub.spokes)) routes_.emplace(node, Routes{});
+    for (const auto& node : names_in(hub.spokes)) routes_.emplace(node, Routes());
     set_limits(data_, options);
     set_server_keys(data_, hub.keys);
     data_.set(zmq::sockopt::router_mandatory, 1);
@@ -126,11 +144,16 @@ class Hub::Spokes final : public PeerTransport {
   }
 
  private:
+ public:
+  void replace(const std::string& node, const std::string& key, const std::string& why);
+
+ private:
   // Above two for each spoke: of connections whose handshake has not failed yet.
   static constexpr std::size_t spare_connections = 32;
   struct Routes {
     std::string data, heartbeats;
     int fd = -1;  // descriptor of the data connection
+    std::uint64_t incarnation = 1;
   };
 
   Result<> check_destination(const std::string& node) const override {
@@ -155,9 +178,12 @@ class Hub::Spokes final : public PeerTransport {
   void end() override {
     zmq_socket_monitor(data_.handle(), nullptr, 0);
     for (zmq::socket_t* socket : {&monitor_, &data_, &zap_.socket()}) socket->close();
+    if (admission_) admission_->remove();
   }
 
   void read_monitor();
+  bool is_fenced(const Incoming& in, std::uint64_t incarnation);
+  void refuse_fenced(Incoming in, const Incarnation& from);
   void dispatch(Incoming in);
   void handle_hello(const std::string& node, const Incoming& in, const Control& hello);
   void handle_heartbeat(const std::string& node, const Incoming& in, const Control& heartbeat);
@@ -173,6 +199,7 @@ class Hub::Spokes final : public PeerTransport {
   std::map<std::string, Routes> routes_;
   std::optional<Admission> admission_;  // set by bind()
   std::set<std::string> ended_;         // disconnected nodes; their queued messages are read first
+  std::set<std::string> fenced_;        // incarnations
 };
 
 void Hub::Spokes::serve() {
@@ -181,14 +208,52 @@ void Hub::Spokes::serve() {
   for (int i = 0; i < 1024; ++i) {
     auto in = receive_message(data_, true, options);
     if (in) {
-      const std::string node = in->node;
-      split(node, std::move(*in), [this](Incoming one) { dispatch(std::move(one)); });
+      const Incarnation from = incarnation_of(in->node);
+      in->node = from.node;
+      const bool refused = is_fenced(*in, from.number);
+      split(from.node, std::move(*in), [&](Incoming one) {
+        refused ? refuse_fenced(std::move(one), from) : dispatch(std::move(one));
+      });
       continue;
     }
     for (const auto& node : std::exchange(ended_, {}))
       lose(node, "its connection ended: the process died or was stopped");
     return;
   }
+}
+
+// Of an earlier incarnation, or on the connection of one that was taken for lost.
+bool Hub::Spokes::is_fenced(const Incoming& in, std::uint64_t incarnation) {
+  const auto found = routes_.find(in.node);
+  if (found == routes_.end()) return false;
+  const Routes& routes = found->second;
+  if (incarnation != routes.incarnation) return true;
+  return state_of(in.node) == Link::State::lost &&
+         (in.route == routes.data || in.route == routes.heartbeats);
+}
+
+void Hub::Spokes::refuse_fenced(Incoming in, const Incarnation& from) {
+  const std::string route = in.route;
+  auto message = decode(from.node, in);
+  if (message && std::holds_alternative<Control>(*message) &&
+      std::get<Control>(*message).kind == Control::Kind::bye)
+    return;  // it ends
+  if (fenced_.insert(text_of(from)).second)
+    refusals.add(Refusal::fenced, text_of(from),
+                 "the process was taken for lost and its work was given to others; it has to end");
+  send_message(data_, &route, wire::encode_control({Control::Kind::fenced, session(), 0, 0}));
+  if (message && std::holds_alternative<Frame>(*message))
+    take_late(from.node, std::get<Frame>(std::move(*message)));
+}
+
+void Hub::Spokes::replace(const std::string& node, const std::string& key, const std::string& why) {
+  lose(node, why);
+  Routes& routes = routes_.at(node);
+  routes = {"", "", -1, routes.incarnation + 1};
+  ended_.erase(node);
+  zap_.add(key, text_of(Incarnation{node, routes.incarnation}));
+  renew(node);
+  admission_->reopen();
 }
 
 void Hub::Spokes::read_monitor() {
@@ -257,8 +322,22 @@ void Hub::Spokes::stop_listening_if_complete() {
   admission_->finish();
 }
 
-Hub::Hub(std::unique_ptr<Spokes> spokes, std::vector<std::string> endpoints)
-    : ZmqTransport(std::move(spokes)), endpoints_(std::move(endpoints)) {
+Hub::Hub(Spokes& shared, std::unique_ptr<PeerTransport> owned, std::vector<std::string> endpoints)
+    : ZmqTransport(std::move(owned)), spokes_(shared), endpoints_(std::move(endpoints)) {
+}
+
+OpenRequests Hub::open_requests(const std::string& node) const {
+  return spokes_.open_requests(node);
+}
+
+Result<> Hub::replace(const std::string& node, const std::string& public_key,
+                      const std::string& why) {
+  auto key = decode_key(public_key);
+  RETURN_IF_ERROR(key);
+  if (!spokes_.has_peer(node))
+    return fail(Errc::closed, cat("node '", node, "' is not part of this run"));
+  spokes_.post([this, node, key = std::move(*key), why] { spokes_.replace(node, key, why); });
+  return {};
 }
 
 Result<std::unique_ptr<Hub>> Hub::bind(HubOptions options) {
@@ -274,8 +353,9 @@ Result<std::unique_ptr<Hub>> Hub::bind(HubOptions options) {
     return fail(socket_error(error));
   }
   auto bound = spokes->bind(options.endpoints);
+  Spokes& shared = *spokes;
   std::unique_ptr<Hub> hub(
-      new Hub(std::move(spokes), bound ? std::move(*bound) : std::vector<std::string>()));
+      new Hub(shared, std::move(spokes), bound ? std::move(*bound) : std::vector<std::string>()));
   RETURN_IF_ERROR(bound);
   return hub;
 }

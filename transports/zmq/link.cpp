@@ -21,8 +21,12 @@ void add(Window& totals, std::size_t bytes) {
 
 }  // namespace
 
-Result<> Link::offer(const Frame& frame, wire::WireBody message) {
-  if (state_ == State::lost) return fail(Errc::closed, cat("node '", peer_, "' is gone: ", why_));
+Result<> Link::offer(const Frame& frame, wire::WireBody message, LinkTime now) {
+  if (state_ == State::lost && (!keeps_ || frame.kind != Kind::request))
+    return fail(Errc::closed, cat("node '", peer_, "' is gone: ", why_));
+  if (frame.to.incarnation != 0 && frame.to.incarnation != incarnation_)
+    return fail(Errc::closed, cat("node '", peer_, "' is gone: incarnation ", frame.to.incarnation,
+                                  " was lost, and number ", incarnation_, " has its place"));
   const std::size_t bytes = wire::size_of(message);
   if (frame.kind == Kind::request) {
     if (!fits(offered_, consumed_, bytes, window_))
@@ -30,7 +34,8 @@ Result<> Link::offer(const Frame& frame, wire::WireBody message) {
                                   " unconsumed messages of ", offered_.bytes - consumed_.bytes,
                                   " bytes; its window is ", window_.frames, " messages and ",
                                   window_.bytes, " bytes; send fewer requests at a time"));
-    unanswered_.emplace(frame.id, Unanswered{frame.from, frame.to, frame.type});
+    unanswered_.emplace(frame.id, Unanswered{frame.from, frame.to, frame.type,
+                                             keeps_ ? message : wire::WireBody(), now});
   }
   add(offered_, bytes);
   waiting_.push_back({std::move(message), bytes});
@@ -80,12 +85,33 @@ std::vector<Frame> Link::lose(const std::string& why) {
   why_ = why;
   waiting_.clear();
   std::vector<Frame> errors;
+  if (keeps_) return errors;
   for (auto& [id, ask] : std::exchange(unanswered_, {})) {
     Error error{Errc::closed, cat("'", ask.type, "' of ", to_string(ask.asked),
                                   " will not be answered: node '", peer_, "' is gone: ", why)};
     errors.push_back({ask.asker, ask.asked, id, Kind::error, ask.type, Body::of(std::move(error))});
   }
   return errors;
+}
+
+OpenRequests Link::open_requests() const {
+  if (unanswered_.empty()) return {};
+  const Unanswered& oldest = unanswered_.begin()->second;
+  return {unanswered_.size(), oldest.type, oldest.since};
+}
+
+void Link::renew() {
+  state_ = State::expected;
+  ++incarnation_;
+  why_.clear();
+  window_ = granted_;
+  offered_ = sent_ = consumed_ = received_ = reported_ = {};
+  waiting_.clear();
+  for (const auto& [id, ask] : unanswered_) {
+    const std::size_t bytes = wire::size_of(ask.message);
+    add(offered_, bytes);
+    waiting_.push_back({ask.message, bytes});
+  }
 }
 
 }  // namespace troupe::transports

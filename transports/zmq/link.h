@@ -25,17 +25,28 @@ struct Window {
   std::uint64_t frames = 0, bytes = 0;
 };
 
+/// The requests that a peer has not answered.
+struct OpenRequests {
+  std::size_t count = 0;
+  std::string oldest;  ///< its type
+  LinkTime since{};    ///< when it was offered
+};
+
 class Link {
  public:
   enum class State { expected, joined, lost };
 
   /// `window` is granted to the peer, and also limits the send queue until the peer grants its own.
-  Link(std::string peer, Window window)
-      : peer_(std::move(peer)), granted_(window), window_(window) {}
+  /// `keeps`: requests that a lost peer has not answered are kept for its successor, and so are
+  /// those that are offered until it joins.
+  Link(std::string peer, Window window, bool keeps = false)
+      : peer_(std::move(peer)), keeps_(keeps), granted_(window), window_(window) {}
 
   /// Queues a message. Errc::full for a request beyond the window (a single larger one is sent
-  /// alone), Errc::closed for a lost peer. Replies are always accepted: the requests bound them.
-  Result<> offer(const Frame& frame, wire::WireBody message);
+  /// alone), Errc::closed for a lost peer without `keeps`, and for a message to another incarnation
+  /// of it. Replies are always accepted: the
+  /// requests bound them.
+  Result<> offer(const Frame& frame, wire::WireBody message, LinkTime now = {});
   /// Returns the next message if the window has room for it.
   std::optional<wire::WireBody> next();
   bool idle() const { return waiting_.empty(); }
@@ -51,12 +62,19 @@ class Link {
   void heard(LinkTime now) { heard_ = now; }
   bool silent_since(LinkTime when) const { return state_ == State::joined && heard_ < when; }
 
-  /// Marks the peer as permanently lost. Returns an error frame for every ask it has not answered.
+  /// Marks the peer as lost. Returns an error frame for every ask it has not answered, or none if
+  /// they are kept.
   std::vector<Frame> lose(const std::string& why);
+  /// A successor of the lost peer may join. Kept requests are queued for it in the order in which
+  /// they were offered.
+  void renew();
 
   State state() const { return state_; }
   std::uint64_t session() const { return session_; }
+  OpenRequests open_requests() const;
   const std::string& peer() const { return peer_; }
+  std::uint64_t incarnation() const { return incarnation_; }
+  bool keeps() const { return keeps_; }
   const std::string& why() const { return why_; }
 
  private:
@@ -67,9 +85,13 @@ class Link {
   struct Unanswered {
     Address asker, asked;
     std::string type;
+    wire::WireBody message;  ///< if they are kept
+    LinkTime since{};
   };
 
   std::string peer_, why_;
+  bool keeps_ = false;
+  std::uint64_t incarnation_ = 1;
   State state_ = State::expected;
   std::uint64_t session_ = 0;
   Window granted_, window_;           // granted to the peer, granted by the peer

@@ -4,19 +4,22 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "transports/zmq/link.h"
 
 namespace troupe::transports {
 
-/// A peer joined: it authenticated and sent its hello. Or it was lost, permanently, and `why`
-/// states the reason.
+/// A peer joined: it authenticated and sent its hello. Or it was lost, and `why` states the reason;
+/// only another incarnation of it may join then (Hub::replace). Or, at a spoke, the hub refused
+/// this process, because it had taken it for lost.
 struct PeerEvent {
-  enum class What { joined, lost };
+  enum class What { joined, lost, fenced };
   std::string node;
   What what = What::joined;
   std::string why;
+  std::uint64_t incarnation = 1;  ///< of the peer; at a hub
 };
 
 struct LinkOptions {
@@ -30,7 +33,11 @@ struct LinkOptions {
   std::chrono::milliseconds join = std::chrono::seconds(30);
   /// Time that closing waits for queued messages.
   std::chrono::milliseconds linger = std::chrono::seconds(2);
-  /// Called on the transport's thread; must not wait for the transport.
+  /// Peers whose requests do not depend on what they have been sent before: those that a lost one
+  /// has not answered are sent to its successor, and their senders notice nothing.
+  std::set<std::string> stateless;
+  /// Called on the transport's thread, before the asks of a lost peer end; must not wait for the
+  /// transport.
   std::function<void(const PeerEvent&)> on_peer;
 };
 

@@ -24,7 +24,8 @@ PeerTransport::PeerTransport(std::string node, LinkOptions given,
       session_((std::uint64_t{std::random_device{}()} << 32) | std::random_device{}()),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (wake_fd_ < 0) throw Failure({Errc::io, cat("cannot create an eventfd: ", reason_of(errno))});
-  for (const auto& peer : peers) links_.emplace(peer, Link(peer, options.window));
+  for (const auto& peer : peers)
+    links_.emplace(peer, Link(peer, options.window, options.stateless.contains(peer)));
 }
 
 PeerTransport::~PeerTransport() {
@@ -64,10 +65,34 @@ Result<> PeerTransport::send(Frame frame) {
   RETURN_IF_ERROR(message);
   {
     const std::lock_guard lock(links_mutex_);
-    if (Result<> taken = link.offer(frame, std::move(*message)); !taken) return taken;
+    if (Result<> taken = link.offer(frame, std::move(*message), std::chrono::steady_clock::now());
+        !taken)
+      return taken;
   }
   wake();
   return {};
+}
+
+OpenRequests PeerTransport::open_requests(const std::string& peer) {
+  const std::lock_guard lock(links_mutex_);
+  return links_.at(peer).open_requests();
+}
+
+void PeerTransport::post(std::function<void()> job) {
+  {
+    const std::lock_guard lock(jobs_mutex_);
+    jobs_.push_back(std::move(job));
+  }
+  wake();
+}
+
+void PeerTransport::run_jobs() {
+  std::vector<std::function<void()>> jobs;
+  {
+    const std::lock_guard lock(jobs_mutex_);
+    jobs.swap(jobs_);
+  }
+  for (const auto& job : jobs) job();
 }
 
 void PeerTransport::wake() {
@@ -103,6 +128,7 @@ void PeerTransport::run() {
       if (closing_ && until == LinkTime::max()) until = now + options.linger;
       if (closing_ && (now >= until || left())) break;
       wait(std::min(next_tick_, until) - now);
+      run_jobs();
       serve();
       if (!sent_bye_) flush();
     }
@@ -195,24 +221,46 @@ std::uint64_t PeerTransport::session_of(const std::string& peer) {
 }
 
 void PeerTransport::join(const std::string& peer, const Control& hello) {
+  std::uint64_t incarnation = 1;
   {
     const std::lock_guard lock(links_mutex_);
+    incarnation = links_.at(peer).incarnation();
     links_.at(peer).join(hello.session, {hello.frames, hello.bytes},
                          std::chrono::steady_clock::now());
   }
-  if (options.on_peer) options.on_peer({peer, PeerEvent::What::joined, ""});
+  if (options.on_peer) options.on_peer({peer, PeerEvent::What::joined, "", incarnation});
 }
 
 void PeerTransport::lose(const std::string& peer, const std::string& why) {
+  std::uint64_t incarnation = 1;
+  {
+    const std::lock_guard lock(links_mutex_);
+    if (links_.at(peer).state() == Link::State::lost) return;
+    incarnation = links_.at(peer).incarnation();
+  }
+  // First, so that the senders that get errors can know why.
+  if (options.on_peer && !closing_)
+    options.on_peer({peer, PeerEvent::What::lost, why, incarnation});
   std::vector<Frame> errors;
   {
     const std::lock_guard lock(links_mutex_);
-    Link& link = links_.at(peer);
-    if (link.state() == Link::State::lost) return;
-    errors = link.lose(why);
+    errors = links_.at(peer).lose(why);
   }
   for (auto& error : errors) deliver(std::move(error));
-  if (options.on_peer && !closing_) options.on_peer({peer, PeerEvent::What::lost, why});
+}
+
+void PeerTransport::renew(const std::string& peer) {
+  const std::lock_guard lock(links_mutex_);
+  links_.at(peer).renew();
+}
+
+void PeerTransport::take_late(const std::string& peer, Frame frame) {
+  {
+    const std::lock_guard lock(links_mutex_);
+    if (links_.at(peer).keeps()) return;  // its successor was asked the same under this number
+  }
+  if (frame.kind == Kind::reply && frame.from.node == peer && frame.to.node == name)
+    deliver(std::move(frame));
 }
 
 std::optional<std::variant<Frame, Control>> PeerTransport::decode(const std::string& peer,
@@ -280,6 +328,7 @@ void PeerTransport::take_control(const std::string& peer, const Control& control
     return lose(peer, "it closed the connection");
   }
   if (control.kind == Control::Kind::heartbeat) return;
+  if (control.kind == Control::Kind::fenced) return fenced(peer);
   bool good = control.kind == Control::Kind::grant;
   if (good) {
     const std::lock_guard lock(links_mutex_);
@@ -288,6 +337,13 @@ void PeerTransport::take_control(const std::string& peer, const Control& control
   if (!good)
     refusals.add(Refusal::malformed, peer,
                  "expected credit for sent messages, found a second hello or too much credit");
+}
+
+void PeerTransport::fenced(const std::string& peer) {
+  if (options.on_peer)
+    options.on_peer({peer, PeerEvent::What::fenced,
+                     "it had taken this process for lost, and another has its place"});
+  lose(peer, "it refuses this process, which it had taken for lost");
 }
 
 bool PeerTransport::send_all(const std::string& peer, std::vector<wire::WireBody> ready) {

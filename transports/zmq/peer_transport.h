@@ -38,6 +38,9 @@ class PeerTransport {
   /// Sends to this node or, after check_destination(), to a peer.
   Result<> send(Frame frame);
   bool has_peer(const std::string& node) const { return links_.contains(node); }
+  OpenRequests open_requests(const std::string& peer);
+  /// Runs a job on the transport's thread. From any thread.
+  void post(std::function<void()> job);
 
   const std::string name;
   const LinkOptions options;
@@ -64,7 +67,14 @@ class PeerTransport {
   std::optional<std::variant<Frame, wire::Control>> decode(const std::string& peer, Incoming& in);
   void join(const std::string& peer, const wire::Control& hello);
   void heard(const std::string& peer);
+  /// A successor of a lost peer may join.
+  void renew(const std::string& peer);
+  /// A reply of an incarnation that was taken for lost: its ask has ended, but the node may compare
+  /// it with what it got instead.
+  void take_late(const std::string& peer, Frame frame);
   void lose(const std::string& peer, const std::string& why);
+  /// The hub refuses this process.
+  void fenced(const std::string& peer);
   Link::State state_of(const std::string& peer);
   std::uint64_t session_of(const std::string& peer);
   wire::Control hello() const {
@@ -83,6 +93,7 @@ class PeerTransport {
   bool left();
   void send_bye(const std::string& peer);
   void wake();
+  void run_jobs();
   bool deliver(Frame frame);
   void take_frame(const std::string& peer, Frame frame, std::size_t bytes);
   void take_control(const std::string& peer, const wire::Control& control);
@@ -94,6 +105,8 @@ class PeerTransport {
   std::thread thread_;
   bool closed_ = false;
 
+  std::mutex jobs_mutex_;
+  std::vector<std::function<void()>> jobs_;
   std::mutex links_mutex_;  // guards the links; the map itself does not change
   std::map<std::string, Link> links_;
   std::shared_mutex receiver_mutex_;  // deliver() holds it shared; detach() waits for it

@@ -19,11 +19,12 @@ enum class Refusal {
   impersonation,      ///< a frame with another node as its sender
   misdirected,        ///< a frame to a node that its sender may not address, or before its hello
   oversized,          ///< more bytes or parts than the limits
-  malformed           ///< bytes that are not a message
+  malformed,          ///< bytes that are not a message
+  fenced              ///< messages of a process that was taken for lost; counted once for each
 };
-constexpr std::array<std::string_view, 7> names_of(Refusal) {
+constexpr std::array<std::string_view, 8> names_of(Refusal) {
   return {"unknown_key", "failed_handshake", "second_connection", "impersonation",
-          "misdirected", "oversized",        "malformed"};
+          "misdirected", "oversized",        "malformed",         "fenced"};
 }
 
 class Refusals {
@@ -34,7 +35,7 @@ class Refusals {
   std::uint64_t total() const;
 
  private:
-  std::array<std::atomic<std::uint64_t>, 7> counts_{};
+  std::array<std::atomic<std::uint64_t>, 8> counts_{};
   std::mutex mutex_;
   std::set<std::pair<Refusal, std::string>> logged_;
 };

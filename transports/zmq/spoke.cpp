@@ -115,6 +115,7 @@ void Spoke::HubLink::take_heartbeat(Incoming in) {
   auto message = decode(hub(), in);
   if (!message) return;
   const auto* control = std::get_if<Control>(&*message);
+  if (control && control->kind == Control::Kind::fenced) return fenced(hub());
   if (!control || control->kind != Control::Kind::heartbeat)
     return refusals.add(
         Refusal::misdirected, hub(),

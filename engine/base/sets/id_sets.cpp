@@ -1,6 +1,8 @@
 #include "engine/base/sets/id_sets.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <limits>
 
 #include "engine/base/errors/check.h"
@@ -38,8 +40,9 @@ class Differences {
   std::int32_t next_ = 0;
 };
 
-Result<std::vector<std::int32_t>> read_differences(std::string_view bytes, std::int64_t bound) {
-  std::vector<std::int32_t> ids;
+/// Calls visit(id) for each id of a list of differences.
+template <class Visit>
+Result<> read_differences(std::string_view bytes, std::int64_t bound, const Visit& visit) {
   std::int64_t next = 0;
   for (std::size_t at = 0; at < bytes.size();) {
     std::int64_t difference = 0;
@@ -54,25 +57,24 @@ Result<std::vector<std::int32_t>> read_differences(std::string_view bytes, std::
     if (next >= bound)
       return fail(Errc::bad_input,
                   cat("a set of ids has the id ", next, ", but all are below ", bound));
-    ids.push_back(static_cast<std::int32_t>(next++));
+    visit(next++);
   }
-  return ids;
+  return {};
 }
 
-Result<std::vector<std::int32_t>> read_bit_set(std::string_view bytes, std::int64_t bound) {
+Result<> read_bit_set(std::string_view bytes, std::int64_t bound, std::span<std::uint64_t> words) {
+  static_assert(std::endian::native == std::endian::little, "bytes of words are in their order");
   if (std::ssize(bytes) != (bound + 7) / 8)
     return fail(Errc::bad_input,
                 cat("a set of ids has a bit set of ", bytes.size(), " bytes; expected ",
                     (bound + 7) / 8, " for ids below ", bound));
-  std::vector<std::int32_t> ids;
-  for (std::size_t i = 0; i < bytes.size(); ++i)
-    for (unsigned rest = static_cast<unsigned char>(bytes[i]), bit = 0; rest != 0;
-         rest >>= 1, ++bit)
-      if (rest & 1) ids.push_back(static_cast<std::int32_t>(8 * i + bit));
-  if (!ids.empty() && ids.back() >= bound)
+  words.back() = 0;
+  std::memcpy(words.data(), bytes.data(), bytes.size());
+  const std::int64_t end = 64 * std::ssize(words) - std::countl_zero(words.back());
+  if (words.back() != 0 && end > bound)
     return fail(Errc::bad_input,
-                cat("a set of ids has the id ", ids.back(), ", but all are below ", bound));
-  return ids;
+                cat("a set of ids has the id ", end - 1, ", but all are below ", bound));
+  return {};
 }
 
 /// The ids of [0, bound) that `ids` lacks.
@@ -109,16 +111,38 @@ std::string encode_id_set(std::span<const std::int32_t> ids, std::int64_t bound)
   return 'b' + bit_set(ids, bound);
 }
 
-Result<std::vector<std::int32_t>> decode_id_set(std::string_view mask, std::int64_t bound) {
-  check(!mask.empty(), "decode_id_set: all ids");
-  const char form = mask.front();
-  mask.remove_prefix(1);
-  if (form != 'd' && form != 'x' && form != 'b')
+Result<> decode_id_set(std::string_view set, std::int64_t bound, std::span<std::uint64_t> words) {
+  check(!set.empty() && std::ssize(words) == (bound + 63) / 64, "decode_id_set: a part of the ids");
+  const char form = set.front();
+  set.remove_prefix(1);
+  Result<> read;
+  if (form == 'b') {
+    read = read_bit_set(set, bound, words);
+  } else if (form == 'd') {
+    std::ranges::fill(words, 0);
+    read = read_differences(
+        set, bound, [&](std::int64_t id) { words[id / 64] |= std::uint64_t{1} << id % 64; });
+  } else if (form == 'x') {
+    std::ranges::fill(words, ~std::uint64_t{0});
+    if (bound % 64 != 0) words.back() = (std::uint64_t{1} << bound % 64) - 1;
+    read = read_differences(
+        set, bound, [&](std::int64_t id) { words[id / 64] &= ~(std::uint64_t{1} << id % 64); });
+  } else {
     return fail(Errc::bad_input, cat("a set of ids has the form ", static_cast<int>(form),
                                      "; expected 'd' (ids), 'x' (missing ids) or 'b' (a bit set)"));
-  auto ids = form == 'b' ? read_bit_set(mask, bound) : read_differences(mask, bound);
-  if (ids && form == 'x') *ids = complement(*ids, bound);
-  if (ids && ids->empty()) return fail(Errc::bad_input, "a set of ids is empty");
+  }
+  if (read && std::ranges::all_of(words, [](std::uint64_t word) { return word == 0; }))
+    return fail(Errc::bad_input, "a set of ids is empty");
+  return read;
+}
+
+Result<std::vector<std::int32_t>> decode_id_set(std::string_view set, std::int64_t bound) {
+  std::vector<std::uint64_t> words(static_cast<std::size_t>((bound + 63) / 64));
+  RETURN_IF_ERROR(decode_id_set(set, bound, words));
+  std::vector<std::int32_t> ids;
+  for (std::size_t w = 0; w < words.size(); ++w)
+    for (std::uint64_t word = words[w]; word != 0; word &= word - 1)
+      ids.push_back(static_cast<std::int32_t>(64 * w) + std::countr_zero(word));
   return ids;
 }
 

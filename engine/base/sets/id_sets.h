@@ -21,8 +21,11 @@ namespace troupe {
 /// `ids` rise, are in [0, bound) and not empty.
 std::string encode_id_set(std::span<const std::int32_t> ids, std::int64_t bound);
 
-/// The ids of a set that is not all of them, ascending. Errc::bad_input for another form, an id
-/// beyond the bound, a set without ids, or bytes beyond its end. At most `bound` ids are allocated.
+/// Assigns the bits of a set that is not all ids: id v is bit v % 64 of word v / 64. `words`:
+/// [(bound + 63) / 64]. Errc::bad_input for another form, an id beyond the bound, a set without
+/// ids, or bytes beyond its end; the words are then unspecified.
+Result<> decode_id_set(std::string_view set, std::int64_t bound, std::span<std::uint64_t> words);
+/// The ids of such a set, ascending.
 Result<std::vector<std::int32_t>> decode_id_set(std::string_view set, std::int64_t bound);
 
 /// The maximum length of an encoded set, in bytes.

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::string_view wrapper = "base_model.model.", of_a = ".lora_A", of_b = ".lora_B";
 
+}  // namespace
+
 Result<std::vector<float>> floats_of(const TorchFile& file, const PickledTensor& tensor,
                                      const std::string& name) {
   std::vector<std::byte> buffer;
@@ -22,6 +24,15 @@ Result<std::vector<float>> floats_of(const TorchFile& file, const PickledTensor&
   std::vector<float> out(wide.size() / sizeof(float));
   std::memcpy(out.data(), wide.data(), wide.size());
   return out;
+}
+
+namespace {
+
+/// What adapter_writer.h writes beside the tensors; 1 in files of MindSpeed.
+std::int64_t copies_of(const TorchFile& file) {
+  const PickleNode* lora = file.graph().find(file.root(), "lora");
+  const PickleNode* copies = lora ? file.graph().find(*lora, "copies") : nullptr;
+  return copies && copies->kind == PickleKind::integer && copies->number > 0 ? copies->number : 1;
 }
 
 /// "linear_qkv" of "decoder.layers.0.self_attention.linear_qkv.weight".
@@ -42,6 +53,7 @@ Result<std::map<std::string, LoraPair>> lora_pairs(
     const std::size_t begin = name.starts_with(wrapper) ? wrapper.size() : 0;
     LoraPair& pair = out[name.substr(begin, at - begin) + ".weight"];
     pair.file = &file;
+    pair.copies = copies_of(file);
     (first ? pair.a : pair.b) = tensor;
   }
   for (const auto& [weight, pair] : out)
@@ -62,8 +74,9 @@ Result<> check_lora_pair(const LoraPair& pair, const ShardTensor& weight,
     return fail(Errc::usage, cat(where, "A of shape ", shape_text(a), " and B of shape ",
                                  shape_text(b), " for a weight of shape ", shape_text(shape),
                                  "; the adapter must be divided as --load-dir is"));
-  if (settings.rank > 0 && settings.rank != a[0])
-    return fail(Errc::usage, cat(where, "--lora-r ", settings.rank, ", found rank ", a[0]));
+  if (a[0] % pair.copies != 0 || (settings.rank > 0 && settings.rank != a[0] / pair.copies))
+    return fail(Errc::usage, cat(where, "--lora-r ", settings.rank, ", found rank ", a[0],
+                                 pair.copies > 1 ? cat(" of ", pair.copies, " copies") : ""));
   const std::string module = module_of(weight.name);
   if (!settings.targets.empty() &&
       std::ranges::find(settings.targets, module) == settings.targets.end())

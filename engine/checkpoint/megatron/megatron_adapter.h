@@ -26,12 +26,19 @@ struct AdapterSettings {
 struct LoraPair {
   const TorchFile* file = nullptr;
   const PickledTensor *a = nullptr, *b = nullptr;
+  /// P, where the file is one of adapter_writer.h: A and B have P times --lora-r rows and columns.
+  std::int64_t copies = 1;
 };
 
 /// The adapters among the tensors of a file by the names of their weights, "decoder.layers.0.mlp.
 /// linear_fc1.weight". Errc::corrupt for an A without a B.
 Result<std::map<std::string, LoraPair>> lora_pairs(
     const TorchFile& file, const std::map<std::string, const PickledTensor*>& tensors);
+
+/// The values of a tensor, row-major. Errc::unsupported for types that are no floating-point
+/// numbers; Errc::io, corrupt.
+Result<std::vector<float>> floats_of(const TorchFile& file, const PickledTensor& tensor,
+                                     const std::string& name);
 
 /// Errc::usage when the shapes of a pair are not those of its weight, or the settings name others.
 Result<> check_lora_pair(const LoraPair& pair, const ShardTensor& weight,

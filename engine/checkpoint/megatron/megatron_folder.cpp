@@ -288,6 +288,19 @@ Result<MegatronFolder> MegatronFolder::open(const std::string& folder,
   return out;
 }
 
+Result<MegatronFolder> MegatronFolder::open_adapter(const std::string& folder) {
+  MegatronFolder out;
+  RETURN_IF_ERROR(out.open_files(folder));
+  return out;
+}
+
+Result<std::map<std::string, LoraPair>> MegatronFolder::adapters_of(int tensor, int pipeline,
+                                                                    int part) const {
+  const auto tensors = named(file(tensor, pipeline), part);
+  RETURN_IF_ERROR(tensors);
+  return lora_pairs(file(tensor, pipeline), *tensors);
+}
+
 Result<> MegatronFolder::add_adapter(const AdapterSettings& settings) {
   if (!(settings.alpha > 0))
     return fail(Errc::usage, "--lora-load: expected --lora-alpha, a number above 0");

@@ -53,6 +53,11 @@ class MegatronFolder : public WeightSource {
   static Result<MegatronFolder> open(const std::string& folder, const models::DecoderSpec& spec,
                                      const std::string& where);
 
+  /// Opens the files of all ranks of a checkpoint that may have adapters only.
+  static Result<MegatronFolder> open_adapter(const std::string& folder);
+  /// The adapters of a rank's part, by the names of their weights.
+  Result<std::map<std::string, LoraPair>> adapters_of(int tensor, int pipeline, int part) const;
+
   /// Adds a LoRA adapter of the same division to the weights that it has. Errors of open() and of
   /// check_lora_pair(); Errc::usage without alpha or for another division.
   Result<> add_adapter(const AdapterSettings& settings);

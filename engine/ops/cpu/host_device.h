@@ -1,4 +1,4 @@
-// HostDevice: base of both CPU devices. Memory, copies, moves of rows the operations of
+// HostDevice: base of both CPU devices. Memory, copies, moves of rows, and the operations of
 // adapters and of mixtures of experts.
 #pragma once
 
@@ -33,6 +33,14 @@ class HostDevice : public Device {
   void route(const Router& how, const Tensor& logits, const Tensor& bias, Routes& routes) override;
   void route_backward(const Router& how, const Tensor& logits, const Routes& routes,
                       const Tensor& dweights, Tensor& dlogits) override;
+  void drop_choices(std::int64_t capacity, DropPolicy policy, Routes& routes) override;
+  // cpu/experts/balance.cpp
+  void add_router_sums(const Router& how, const Tensor& logits, const Routes& routes,
+                       std::span<const std::int32_t> offsets, std::span<RouterSums> sums,
+                       bool shares) override;
+  void add_router_slopes(const Router& how, const Tensor& logits, const RouterSlopes& slopes,
+                         Tensor& dlogits) override;
+  // cpu/experts/experts.cpp
   void permute(const Tensor& x, const Routes& routes, Tensor& rows) override;
   void permute_backward(const Tensor& rows, const Routes& routes, Tensor& sums) override;
   void ragged_gemm(const Routes& routes, const Tensor& a, std::span<const Tensor> b, Tensor& c,

@@ -7,6 +7,7 @@
 #include "engine/adapter/peft_file.h"
 #include "engine/base/files/file.h"
 #include "engine/base/json/fields.h"
+#include "engine/base/text/parse.h"
 #include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "engine/checkpoint/manifest.h"
@@ -14,6 +15,7 @@
 #include "launch/commands/info/run_state.h"
 #include "launch/journal/metrics_file.h"
 #include "launch/recipes/resolve.h"
+#include "launch/run/group_status.h"
 #include "launch/run/resumable.h"
 #include "launch/terminal/progress_line.h"
 
@@ -111,11 +113,25 @@ void report_state(const RunState& run, Report& report) {
   for (const std::string& warning : run.warnings) report.note(warning);
 }
 
+// Of a launch that is running.
+void report_groups(const std::string& folder, const RunState& state, Report& report) {
+  if (state.state != Progressed::running) return;
+  const auto status = run::read_status(folder);
+  if (!status) return report.note(status.error().what);
+  if (!*status || (state.process > 0 && (*status)->process != state.process)) return;
+  report.fact("status", run::to_json(**status));
+  const std::string table = run::status_table(**status);
+  for (const std::string_view line : split(table, '\n'))
+    if (!line.empty()) report.line(std::string(line));
+}
+
 }  // namespace
 
 void inspect_run(const std::string& folder, Report& report) {
   report.begin("run", folder);
-  report_state(read_run_state(folder), report);
+  const RunState state = read_run_state(folder);
+  report_state(state, report);
+  report_groups(folder, state, report);
   std::int64_t steps = 0, last = 0;
   journal::for_each_line(folder + "/metrics.jsonl", [&](const Json& line, std::string_view) {
     last = get_integer(line, "step", folder).value_or(last);

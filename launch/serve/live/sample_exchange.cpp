@@ -38,8 +38,9 @@ void SampleExchange::offer(const std::vector<SampleRequest>& requests, std::uint
     if (before != offers_.end())
       wanted.insert(offers_.extract(before));
     else
-      wanted.emplace(request.sample_id, Offer{request, version});
+      wanted.emplace(request.sample_id, Offer{.request = request, .oldest = version});
   }
+  for (const auto& [id, unwanted] : offers_) leases_.end(id);
   offers_ = std::move(wanted);
   std::erase_if(complete_, [&](const auto& each) { return !offers_.contains(each.first); });
 }
@@ -52,6 +53,7 @@ std::vector<Completion> SampleExchange::take(std::chrono::milliseconds at_most) 
   for (auto& [id, completion] : complete_) {
     out.push_back(std::move(completion));
     offers_.erase(id);
+    leases_.end(id);
   }
   complete_.clear();
   return out;
@@ -63,7 +65,8 @@ std::size_t SampleExchange::allowed(const std::string& client, Clock::time_point
   for (const auto& [id, offer] : offers_) {
     if (complete_.contains(id)) continue;
     offered.insert(group_of(id));
-    if (offer.client == client && offer.leased_until > now) held.insert(group_of(id));
+    const auto* lease = leases_.find(id);
+    if (lease && lease->holder == client && lease->until > now) held.insert(group_of(id));
   }
   const std::size_t share = (offered.size() + terms_.clients - 1) / terms_.clients;
   const std::size_t most = terms_.max_leases > 0 ? terms_.max_leases : share;
@@ -76,30 +79,27 @@ std::vector<LeasedGroup> SampleExchange::lease(std::size_t groups, const std::st
   const std::size_t most = std::min(groups, allowed(client, now));
   std::vector<LeasedGroup> out;
   for (auto& [id, offer] : offers_) {
-    if (offer.leased_until > now || complete_.contains(id)) continue;
-    const bool expired = terms_.clients > 1 && offer.client == client;
-    if (expired && offer.leased_until + terms_.lease_time > now) continue;
+    if (leases_.held(id, now) || complete_.contains(id)) continue;
+    const auto* before = leases_.find(id);
+    const bool expired = terms_.clients > 1 && before && before->holder == client;
+    if (expired && before->until + terms_.lease_time > now) continue;
     const std::uint64_t group = group_of(id);
     if (out.empty() || out.back().group != group) {
       if (out.size() == most) break;
       out.push_back({group, {}, {}, offer.request.prompt, offer.request.answer});
     }
-    offer.lease = random_token();
-    offer.client = client;
-    offer.leased_until = now + terms_.lease_time;
+    const std::string token = random_token();
+    leases_.grant(id, {client, token, now + terms_.lease_time});
     out.back().sample_ids.push_back(id);
-    out.back().leases.push_back(offer.lease);
+    out.back().leases.push_back(token);
   }
   return out;
 }
 
 Arrival SampleExchange::check_locked(const Claim& claim) const {
   if (accepted_.contains(claim.sample_id)) return Arrival::duplicate;
-  const auto found = offers_.find(claim.sample_id);
-  if (found == offers_.end()) return Arrival::not_offered;
-  const Offer& offer = found->second;
-  const bool leased = offer.leased_until > terms_.now() && offer.client == claim.client &&
-                      equal_secrets(offer.lease, claim.lease);
+  if (!offers_.contains(claim.sample_id)) return Arrival::not_offered;
+  const bool leased = leases_.held_by(claim.sample_id, claim.client, claim.lease, terms_.now());
   return leased ? Arrival::accepted : Arrival::not_leased;
 }
 
@@ -131,7 +131,9 @@ std::optional<Offer> SampleExchange::find(std::uint64_t sample_id) const {
   const std::lock_guard lock(mutex_);
   const auto found = offers_.find(sample_id);
   if (found == offers_.end()) return std::nullopt;
-  return found->second;
+  Offer offer = found->second;
+  if (const auto* lease = leases_.find(sample_id)) offer.lease = lease->token;
+  return offer;
 }
 
 }  // namespace troupe::launch::serve::live

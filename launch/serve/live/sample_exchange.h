@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "actors/protocol/generate.h"
+#include "actors/roles/leases.h"
 #include "engine/base/json/json.h"
 
 namespace troupe::launch::serve::live {
@@ -39,9 +40,8 @@ enum class Arrival {
 /// A sample that is offered.
 struct Offer {
   actors::protocol::SampleRequest request;
-  std::uint64_t oldest = 0;   ///< version that may have sampled its tokens
-  std::string lease, client;  ///< of the last lease
-  std::chrono::steady_clock::time_point leased_until = {};
+  std::uint64_t oldest = 0;  ///< version that may have sampled its tokens
+  std::string lease = {};    ///< token of the last lease; filled by find()
 };
 
 /// Who sends a sample, and with which lease.
@@ -93,6 +93,7 @@ class SampleExchange {
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable arrived_;
   std::map<std::uint64_t, Offer> offers_;
+  actors::roles::Leases leases_;  // of samples that are offered
   std::map<std::uint64_t, actors::protocol::Completion> complete_;
   std::set<std::uint64_t> accepted_;  // the newest, which are refused as duplicates
   std::deque<std::uint64_t> accepted_in_order_;

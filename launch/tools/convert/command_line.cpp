@@ -94,15 +94,15 @@ void add_adapter(CLI::App& command, ConvertWords& words) {
                                     "checkpoint of Megatron with a LoRA adapter of --load-dir, "
                                     "divided in the same way, which is merged");
   command.add_option("--lora-r", adapter.rank, "its rank, which is checked")
-      ->check(CLI::Range(1, 1 << 20))
-      ->needs(load);
+      ->check(CLI::Range(1, 1 << 20));
   load->needs(
-      command.add_option("--lora-alpha", adapter.alpha, "its alpha: the scale is alpha / rank")
-          ->needs(load));
-  command
-      .add_option("--lora-target-modules", adapter.targets,
-                  "its modules, which are checked: linear_qkv linear_proj linear_fc1 linear_fc2")
-      ->needs(load);
+      command.add_option("--lora-alpha", adapter.alpha, "its alpha: the scale is alpha / rank"));
+  command.add_option(
+      "--lora-target-modules", adapter.targets,
+      "its modules, which are checked: linear_qkv linear_proj linear_fc1 linear_fc2");
+  command.add_flag("--save-lora-to-hf", words.options.lora_to_hf,
+                   "to hf: write the adapter of --lora-load, or of --load-dir, as PEFT's folder, "
+                   "and merge nothing");
 }
 
 void add_form(CLI::App& command, ConvertWords& words) {
@@ -169,6 +169,12 @@ void add_convert(CLI::App& app, std::function<int()>& action) {
         (words->options.load_dir.empty() || words->options.save_dir.empty()))
       throw commands::ArgumentProblem(
           "convert: expected --load-dir and --save-dir, or --from-pickle");
+    const auto& adapter = words->options.adapter;
+    if (adapter.folder.empty() && !words->options.lora_to_hf &&
+        (adapter.rank > 0 || adapter.alpha > 0 || !adapter.targets.empty()))
+      throw commands::ArgumentProblem(
+          "convert: --lora-r, --lora-alpha and --lora-target-modules describe an adapter: expected "
+          "--lora-load or --save-lora-to-hf");
     if (!words->pickle.folder.empty() && !words->options.load_dir.empty())
       throw commands::ArgumentProblem("convert: --from-pickle and --load-dir are two conversions");
     action = [words] { return run_convert(*words); };

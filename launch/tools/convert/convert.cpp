@@ -14,6 +14,7 @@
 #include "engine/checkpoint/megatron/megatron_writer.h"
 #include "engine/checkpoint/result_folder.h"
 #include "engine/models/overrides.h"
+#include "launch/tools/convert/adapter_forms.h"
 #include "launch/tools/convert/hf_folder.h"
 #include "launch/tools/convert/watched_source.h"
 
@@ -119,7 +120,11 @@ MegatronNames names_of(const ConvertOptions& options) {
                                                                          : MegatronNames::legacy;
 }
 
-Result<checkpoint::MegatronGrid> grid_of(const ConvertOptions& options, const Model& model) {
+}  // namespace
+
+Result<checkpoint::MegatronGrid> grid_of(const ConvertOptions& options,
+                                         const models::DecoderSpec& spec,
+                                         const std::string& where) {
   LayerSplit split = options.layers;
   auto list = parse_numbers(options.layer_list, "--num-layer-list");
   RETURN_IF_ERROR(list);
@@ -127,14 +132,16 @@ Result<checkpoint::MegatronGrid> grid_of(const ConvertOptions& options, const Mo
   RETURN_IF_ERROR(empty);
   split.layer_list = std::move(*list);
   split.empty_places = std::move(*empty);
-  auto layers = split_layers(model.spec.layers, split);
+  auto layers = split_layers(spec.layers, split);
   RETURN_IF_ERROR(layers);
   const std::int64_t multiple = std::int64_t{options.vocabulary_multiple} * options.tensor;
   checkpoint::MegatronGrid out{names_of(options), options.tensor, std::move(*layers),
-                               (model.spec.vocabulary + multiple - 1) / multiple * multiple};
-  RETURN_IF_ERROR(checkpoint::check_megatron(model.spec, out, model.config_path));
+                               (spec.vocabulary + multiple - 1) / multiple * multiple};
+  RETURN_IF_ERROR(checkpoint::check_megatron(spec, out, where));
   return out;
 }
+
+namespace {
 
 Result<Source> open_source(const ConvertOptions& options, const Model& model) {
   Source out;
@@ -219,7 +226,7 @@ Result<std::uint64_t> bytes_of(const Model& model, const checkpoint::WeightSourc
 
 Result<> to_megatron(const ConvertOptions& options, const Model& model, const Source& source,
                      std::optional<StoredType> type, checkpoint::ResultFolder& folder) {
-  auto grid = grid_of(options, model);
+  auto grid = grid_of(options, model.spec, model.config_path);
   RETURN_IF_ERROR(grid);
   const auto optimizer = optimizer_of(options, source);
   RETURN_IF_ERROR(optimizer);
@@ -236,6 +243,19 @@ Result<> to_megatron(const ConvertOptions& options, const Model& model, const So
       .written = [&](const std::string& path) { weights.report(path); }};
   RETURN_IF_ERROR(folder.add("config.json", model.config));
   return checkpoint::write_megatron(model.spec, weights, output);
+}
+
+/// --save-lora-to-hf: the adapter of --lora-load, or of --load-dir, which then has nothing else.
+Result<std::string> lora_to_hf(const ConvertOptions& options) {
+  if (options.load_type != "mg" || options.save_type != "hf")
+    return fail(Errc::usage,
+                "--save-lora-to-hf: expected --load-model-type mg --save-model-type hf");
+  auto settings = options.adapter;
+  if (settings.folder.empty()) settings.folder = options.load_dir;
+  const std::string to =
+      options.hf_folder.empty() ? options.save_dir + "/mg2hf" : options.hf_folder;
+  RETURN_IF_ERROR(adapter_to_peft(settings, options.save_dir, to));
+  return to;
 }
 
 Result<> write_result(const ConvertOptions& options, const Model& model, const Source& source,
@@ -255,6 +275,7 @@ Result<> write_result(const ConvertOptions& options, const Model& model, const S
 }  // namespace
 
 Result<std::string> convert(const ConvertOptions& options) {
+  if (options.lora_to_hf) return lora_to_hf(options);
   if (options.load_type == "hf" && options.save_type == "hf")
     return fail(Errc::usage,
                 "--load-model-type hf --save-model-type hf: expected mg in one of both");

@@ -26,7 +26,13 @@ struct ConvertOptions {
   std::string params_dtype;              ///< fp32, fp16 or bf16; empty: as stored
   Json overrides = {};                   ///< of config.json (engine/models/overrides.h)
   engine::checkpoint::AdapterSettings adapter = {};
+  bool lora_to_hf = false;  ///< --save-lora-to-hf: to hf, the adapter alone, as PEFT's folder
 };
+
+/// The division that the options ask for. Errc::usage, unsupported: a model that it does not fit.
+Result<engine::checkpoint::MegatronGrid> grid_of(const ConvertOptions& options,
+                                                 const engine::models::DecoderSpec& spec,
+                                                 const std::string& where);
 
 /// Converts, and returns the folder of the result. From hf: config.json of the load folder; to hf:
 /// of the save folder, whose subfolder mg2hf gets the result. Progress goes to stderr.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -33,8 +32,7 @@ std::int64_t empty_layers(const CommandLine& line) {
 /// Compares flags with what config.json says, and collects the contradictions.
 class Check {
  public:
-  Check(const CommandLine& line, const Json& config, const DecoderSpec& spec)
-      : line_(line), config_(config), spec_(spec) {}
+  Check(const CommandLine& line, const DecoderSpec& spec) : line_(line), spec_(spec) {}
 
   std::vector<std::string> problems() {
     sizes();
@@ -119,24 +117,29 @@ class Check {
     if (!type.empty() && (type == "rope") != rotary)
       differs("position-embedding-type", type, rotary ? "rope" : "no rotary positions");
     says("use-rotary-position-embeddings", rotary, "no rotary positions");
-    field("rotary-base", "rope_theta", 10000);
-    field("rotary-percent", "partial_rotary_factor", 1);
+    rotated_share();
   }
 
-  /// A number of config.json, which newer files keep in rope_parameters.
-  void field(std::string_view flag, std::string_view name, double otherwise) {
-    const Json* value = config_.find(name);
-    const Json* rope = config_.find("rope_parameters");
-    if (!value && rope) value = rope->find(name);
-    number(flag, value && value->is_number() ? value->number() : otherwise);
+  /// Megatron rounds the rotated channels of a head down; the published 0.51 are half of 128.
+  void rotated_share() {
+    const Given* given = line_.find("rotary-percent");
+    if (!given || spec_.rotary.empty()) return;
+    const double channels = spec_.latent ? static_cast<double>(spec_.width) / spec_.heads
+                                         : static_cast<double>(spec_.head_size);
+    const double wanted = parse_number<double>(given->values[0]).value_or(0) * channels;
+    const auto& pairs = spec_.rotary[0].inverse_frequencies;
+    const auto rotated = std::ranges::count_if(pairs, [](double pair) { return pair != 0; });
+    if (!(wanted >= 0) || static_cast<std::int64_t>(wanted) / 2 != rotated)
+      differs("rotary-percent", given->values[0],
+              cat(to_text(2 * static_cast<double>(rotated) / channels), ": ", 2 * rotated, " of ",
+                  to_text(channels), " channels"));
   }
 
   void norms() {
     const std::string actual = spec_.layer_norm ? "LayerNorm" : "RMSNorm";
     if (const Given* norm = line_.find("normalization"); norm && norm->values[0] != actual)
       differs("normalization", norm->values[0], actual);
-    number("norm-epsilon", spec_.norm_eps);
-    says("qk-layernorm", spec_.head_norms, "no norms of queries and keys");
+    says("qk-layernorm", spec_.head_norms || spec_.latent, "no norms of queries and keys");
     says("post-norm", spec_.norm_placement == engine::models::NormPlacement::both,
          "no norms behind attention and MLP");
   }
@@ -182,7 +185,6 @@ class Check {
   }
 
   const CommandLine& line_;
-  const Json& config_;
   const DecoderSpec& spec_;
   std::vector<std::string> problems_;
 };
@@ -194,8 +196,7 @@ class Sizes {
 
   std::int64_t add(std::string_view flag, const char* field, std::int64_t otherwise = 0) {
     const std::string text = line_.value(flag, otherwise > 0 ? cat(otherwise) : "");
-    std::int64_t value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value);
+    const std::int64_t value = parse_number<std::int64_t>(text).value_or(0);
     if (value < 1)
       missing_.push_back(cat("--", flag));
     else
@@ -217,16 +218,17 @@ std::string family_of(const CommandLine& line) {
 
 }  // namespace
 
-Result<LeftOut> check_architecture(const CommandLine& line, const std::string& path) {
+Result<Replaced> check_architecture(const CommandLine& line, const std::string& path) {
   const auto config = read_json(path);
   RETURN_IF_ERROR(config);
   const auto spec = engine::models::read_spec(*config, path);
   RETURN_IF_ERROR(spec);
-  auto problems = Check(line, *config, *spec).problems();
+  auto problems = Check(line, *spec).problems();
   for (std::string& problem : differing_fields(line, *config))
     problems.push_back(std::move(problem));
+  Replaced out = replaced_values(line, *config, *spec);
+  for (const std::string& problem : out.problems) problems.push_back(problem);
   if (!problems.empty()) return fail(Errc::usage, cat(path, ":\n", join(problems, "\n")));
-  LeftOut out = left_out(line, *config);
   const auto limit = parse_number<double>(line.value("max-position-embeddings", "0"));
   if (limit && *limit > static_cast<double>(spec->max_positions))
     out.overrides.set("max_position_embeddings", static_cast<std::int64_t>(*limit));

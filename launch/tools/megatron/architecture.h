@@ -11,10 +11,10 @@
 namespace troupe::launch::tools::megatron {
 
 /// Compares every flag that describes the model with config.json at `path`. Returns the values that
-/// count in place of those of the file: a longer --max-position-embeddings, and defaults of flags
-/// that are left out. Errc::usage with all contradictions, each with both values; errors of reading
+/// count in place of those of the file: a longer --max-position-embeddings, and those of
+/// replaced_values(). Errc::usage with all contradictions, each with both values; errors of reading
 /// the file.
-Result<LeftOut> check_architecture(const CommandLine& line, const std::string& path);
+Result<Replaced> check_architecture(const CommandLine& line, const std::string& path);
 
 /// The config.json of a Llama, Qwen2 (--add-qkv-bias) or Qwen3 (--qk-layernorm) with these sizes.
 /// Errc::usage: flags that are missing, or that describe another model than one of these.

@@ -41,7 +41,8 @@ bool same_number(std::string_view text, const Json& value) {
 /// "1.0,1.02" and a list, or a number or a word.
 bool same(const Given& given, const Json& value) {
   if (value.is_array()) {
-    const auto numbers = tables::pieces(join(given.values, ","), ',');
+    const std::string text = join(given.values, ",");
+    const auto numbers = tables::pieces(text, ',');
     bool equal = numbers.size() == value.array().size();
     for (std::size_t i = 0; equal && i < numbers.size(); ++i)
       equal = same_number(numbers[i], value.array()[i]);
@@ -62,6 +63,7 @@ std::string shortened(const std::string& text) {
 struct Named {
   std::string key;
   double value = 0;
+  double unit = 1;  ///< config.json has the value divided by it
 };
 template <std::size_t n>
 Named first_of(const Json& config, const std::array<std::string_view, n>& names) {
@@ -79,13 +81,34 @@ constexpr std::array<std::string_view, 6> epsilon_names{"rms_norm_eps",      "la
                                                         "norm_eps",          "norm_epsilon"};
 constexpr std::array<std::string_view, 1> theta_names{"rope_theta"};
 
-void take_default(const CommandLine& line, std::string_view name, const Named& here, LeftOut& out) {
+/// The base of the rotary positions; ChatGLM's files have it divided by 10000.
+Named theta_of(const Json& config) {
+  constexpr double unit = 10000;
+  const Json* ratio = config.find("rope_ratio");
+  if (!ratio || !ratio->is_number()) return first_of(config, theta_names);
+  return {"rope_ratio", ratio->number() * unit, unit};
+}
+
+void replace(const CommandLine& line, std::string_view name, const Named& here, Replaced& out) {
   const Flag* flag = find_flag(name);
-  const auto wanted = parse_number<double>(flag->otherwise);
-  if (line.find(name) || here.key.empty() || !wanted || here.value == *wanted) return;
-  out.overrides.set(here.key, *wanted);
-  out.notes.push_back(cat("--", name, " is left out: ", flag->otherwise,
-                          ", as in Megatron; config.json says ", to_text(here.value)));
+  const Given* given = line.find(name);
+  const std::string text = given ? given->values[0] : std::string(flag->otherwise);
+  const auto wanted = parse_number<double>(text);
+  if (!wanted || !(*wanted > 0)) {
+    out.problems.push_back(cat("--", name, ' ', text, ": expected a positive number"));
+    return;
+  }
+  if (here.value == *wanted || (here.key.empty() && !given)) return;
+  if (here.key.empty()) {
+    out.problems.push_back(cat("--", name, ' ', text, " contradicts config.json, whose model has ",
+                               to_text(here.value)));
+    return;
+  }
+  out.overrides.set(here.key, *wanted / here.unit);
+  const std::string what =
+      given ? cat("--", name, ' ', text, " counts") : cat("--", name, " is left out: ", text);
+  out.notes.push_back(cat(what, ", as in Megatron; config.json says ",
+                          here.value > 0 ? to_text(here.value) : std::string("nothing")));
 }
 
 }  // namespace
@@ -109,10 +132,15 @@ std::vector<std::string> differing_fields(const CommandLine& line, const Json& c
   return problems;
 }
 
-LeftOut left_out(const CommandLine& line, const Json& config) {
-  LeftOut out;
-  take_default(line, "norm-epsilon", first_of(config, epsilon_names), out);
-  take_default(line, "rotary-base", first_of(config, theta_names), out);
+Replaced replaced_values(const CommandLine& line, const Json& config,
+                         const engine::models::DecoderSpec& spec) {
+  Replaced out;
+  Named epsilon = first_of(config, epsilon_names), theta = theta_of(config);
+  if (epsilon.key.empty()) epsilon.value = spec.norm_eps;
+  // The default of the family is not known here; one key is that of all of them.
+  if (theta.key.empty() && line.find("rotary-base")) theta.key = "rope_theta";
+  replace(line, "norm-epsilon", epsilon, out);
+  if (!spec.rotary.empty()) replace(line, "rotary-base", theta, out);
   return out;
 }
 

@@ -1,10 +1,11 @@
-// Flags that are a number or a word of config.json, and what a flag that is left out means.
+// Flags that are a number or a word of config.json, and those that replace one.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "engine/base/json/json.h"
+#include "engine/models/spec.h"
 #include "launch/tools/megatron/flags.h"
 
 namespace troupe::launch::tools::megatron {
@@ -13,13 +14,15 @@ namespace troupe::launch::tools::megatron {
 /// rope_scaling in either layout. Returns a sentence for each contradiction.
 std::vector<std::string> differing_fields(const CommandLine& line, const Json& config);
 
-struct LeftOut {
-  Json overrides = Json::Object{};  ///< of config.json (engine/models/overrides.h)
-  std::vector<std::string> notes;   ///< a line for each
+struct Replaced {
+  Json overrides = Json::Object{};    ///< of config.json (engine/models/overrides.h)
+  std::vector<std::string> notes;     ///< a line for each
+  std::vector<std::string> problems;  ///< values that are no positive numbers
 };
-/// --norm-epsilon and --rotary-base have the defaults of their table rows where they are left out
-/// and config.json has another value: the weights keep their shapes, so the default counts, as in
-/// Megatron.
-LeftOut left_out(const CommandLine& line, const Json& config);
+/// The values of --norm-epsilon and --rotary-base, or where they are left out their defaults in the
+/// table, count in place of those of config.json, as in Megatron, which does not read it: the
+/// weights keep their shapes. A base has no effect without rotary positions.
+Replaced replaced_values(const CommandLine& line, const Json& config,
+                         const engine::models::DecoderSpec& spec);
 
 }  // namespace troupe::launch::tools::megatron

@@ -17,6 +17,7 @@
 #include "launch/commands/model_output.h"
 #include "launch/commands/prompt_engine.h"
 #include "launch/tools/convert/convert.h"
+#include "launch/tools/megatron/adapter_folder.h"
 #include "launch/tools/megatron/architecture.h"
 #include "launch/tools/megatron/load_folder.h"
 #include "transports/mpi/mpi_world.h"
@@ -96,7 +97,7 @@ class TemporaryFolder {
 /// The Hugging Face folder of --load; of a checkpoint of Megatron, in `made`. `values`: what counts
 /// in place of its config.json.
 Result<std::string> model_folder(const CommandLine& line, std::optional<TemporaryFolder>& made,
-                                 LeftOut& values) {
+                                 Replaced& values) {
   const std::string load = line.value("load"), tokenizer = tokenizer_folder(line);
   if (load.empty()) return fail(Errc::usage, "--load is missing: the folder of the model");
   const auto found = find_load(load);
@@ -221,8 +222,13 @@ int inference(const std::vector<std::string>& words) {
         {Errc::usage, cat(quote(line.overrides[0]), ": inference has no settings of a run")});
   InferenceRun run = value_or_throw(inference_run(line));
   std::optional<TemporaryFolder> made;
-  LeftOut values;
+  Replaced values;
   run.options.model.model = value_or_throw(model_folder(line, made, values));
+  if (line.find("lora-load")) {
+    if (!made) made.emplace();
+    run.options.model.adapter =
+        value_or_throw(adapter_folder(line, run.options.model.model, made->path() + "/adapter"));
+  }
   run.options.model.overrides.values = values.overrides;
   for (const std::string& note : values.notes) log_info(note);
   value_or_throw(add_end_tokens(line, run.options.model.model, run.options.settings));

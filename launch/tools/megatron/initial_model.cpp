@@ -1,15 +1,15 @@
 #include "launch/tools/megatron/initial_model.h"
 
+#include <algorithm>
 #include <array>
-#include <chrono>
 #include <filesystem>
 #include <functional>
-#include <thread>
 
 #include "engine/base/files/file.h"
 #include "engine/base/files/file_names.h"
 #include "engine/base/text/text.h"
 #include "engine/checkpoint/result_folder.h"
+#include "launch/config/yaml.h"
 #include "launch/tools/convert/convert.h"
 #include "launch/tools/megatron/architecture.h"
 #include "launch/tools/megatron/load_folder.h"
@@ -21,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using engine::checkpoint::ResultFolder;
 
-constexpr std::chrono::minutes conversion_timeout{60};
 constexpr std::array tokenizer_files{"tokenizer.json",
                                      "tokenizer.model",
                                      "tokenizer_config.json",
@@ -35,15 +34,22 @@ constexpr std::array tokenizer_files{"tokenizer.json",
 
 struct Places {
   std::string load, save, tokenizer;
+  bool resumed = false;  ///< --load is --save, which is the folder of a run
   std::string made() const { return save + "/initial_model"; }
 };
 
 Result<Places> places_of(const CommandLine& line) {
-  Places out{line.value("load", line.value("pretrained-checkpoint")), line.value("save"),
+  // The policy of trl_ppo starts from its reference.
+  const std::string reference =
+      line.value("stage") == "trl_ppo" ? line.value("ref-model") : std::string();
+  Places out{line.value("load", line.value("pretrained-checkpoint", reference)), line.value("save"),
              tokenizer_folder(line)};
   if (out.save.empty()) return fail(Errc::usage, "--save is missing: the folder of the run");
-  if (!out.load.empty() && same_folder(out.load, out.save)) out.load.clear();
-  if (out.load.empty() && out.tokenizer.empty())
+  if (!out.load.empty() && same_folder(out.load, out.save)) {
+    out.load.clear();
+    out.resumed = is_there(out.save + "/config.yaml");
+  }
+  if (!out.resumed && out.load.empty() && out.tokenizer.empty())
     return fail(Errc::usage,
                 "expected --load or --tokenizer-name-or-path, a Hugging Face model folder");
   if (!out.load.empty() && !is_there(out.load))
@@ -59,16 +65,7 @@ Result<Places> places_of(const CommandLine& line) {
 Result<> make_once(const Places& places, const std::string& origin,
                    const std::function<Result<>()>& make) {
   const std::string path = places.made() + ".origin";
-  if (transports::mpi::mpirun_rank() != 0) {
-    const auto end = std::chrono::steady_clock::now() + conversion_timeout;
-    while (!is_there(places.made())) {
-      if (std::chrono::steady_clock::now() > end)
-        return fail(Errc::timeout, cat(places.made(), ": rank 0 has not made it in ",
-                                       conversion_timeout.count(), " minutes"));
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
-    return {};
-  }
+  if (transports::mpi::mpirun_rank() != 0) return wait_for_rank_0(places.made());
   std::error_code failed;
   fs::create_directories(places.save, failed);
   if (failed) return fail(Errc::io, cat(places.save, ": ", failed.message()));
@@ -145,13 +142,35 @@ Result<InitialModel> defined(const CommandLine& line, const Places& places) {
   return InitialModel{places.made(), true};
 }
 
+const config::YamlNode* member(const config::YamlNode& map, std::string_view name) {
+  const auto found = std::ranges::find(map.members, name, &config::YamlMember::name);
+  return found == map.members.end() ? nullptr : &found->value;
+}
+
+/// What the run in --save started from, whatever its --load was.
+Result<InitialModel> of_the_run(const CommandLine& line, const Places& places) {
+  const std::string path = places.save + "/config.yaml";
+  const auto text = read_file(path);
+  RETURN_IF_ERROR(text);
+  const auto config = config::parse_yaml(*text, path);
+  RETURN_IF_ERROR(config);
+  const config::YamlNode *model = member(*config, "model"), *init = member(*config, "init"),
+                         *weights = init ? member(*init, "weights") : nullptr;
+  if (!model || model->text.empty())
+    return fail(Errc::corrupt, cat(path, ": expected the key model, the folder of a model"));
+  auto checked = check_architecture(line, model->text + "/config.json");
+  RETURN_IF_ERROR(checked);
+  return InitialModel{model->text, weights && weights->text == "random", std::move(*checked)};
+}
+
 }  // namespace
 
 Result<InitialModel> initial_model(const CommandLine& line) {
   const auto places = places_of(line);
   RETURN_IF_ERROR(places);
+  if (places->resumed) return of_the_run(line, *places);
   const bool described = is_there(places->tokenizer + "/config.json");
-  LeftOut values;
+  Replaced values;
   // Before a conversion, which may take long.
   if (described) {
     auto checked = check_architecture(line, places->tokenizer + "/config.json");

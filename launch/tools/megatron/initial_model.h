@@ -9,15 +9,16 @@ namespace troupe::launch::tools::megatron {
 
 struct InitialModel {
   std::string folder;
-  bool random = false;  ///< from random weights, even if the folder has some
-  LeftOut values = {};  ///< what counts in place of its config.json
+  bool random = false;   ///< from random weights, even if the folder has some
+  Replaced values = {};  ///< what counts in place of its config.json
 };
 
 /// --load, a Hugging Face folder, the output of a run, or a checkpoint of Megatron, which rank 0
 /// converts into SAVE/initial_model with the tokenizer and the config.json of
-/// --tokenizer-name-or-path. Without --load, or if it is --save (a run that is resumed): that
-/// folder's config.json, or a new one from the flags, with random weights. Checks the flags that
-/// describe the model. Errc::usage, not_found, corrupt, io, timeout.
+/// --tokenizer-name-or-path. If it is --save, the folder of a run that is resumed: what the run
+/// started from. Without --load: that folder's config.json, or a new one from the flags, with
+/// random weights. Checks the flags that describe the model. Errc::usage, not_found, corrupt, io,
+/// timeout.
 Result<InitialModel> initial_model(const CommandLine& line);
 
 }  // namespace troupe::launch::tools::megatron

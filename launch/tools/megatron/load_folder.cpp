@@ -1,6 +1,8 @@
 #include "launch/tools/megatron/load_folder.h"
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "engine/base/files/file.h"
 #include "engine/base/text/text.h"
@@ -26,6 +28,18 @@ std::string tokenizer_folder(const CommandLine& line) {
                              : parent.empty()                                ? "."
                                                                              : parent.string();
   return line.value("tokenizer-name-or-path", folder);
+}
+
+Result<> wait_for_rank_0(const std::string& path) {
+  constexpr std::chrono::minutes timeout{60};
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  while (!is_there(path)) {
+    if (std::chrono::steady_clock::now() > end)
+      return fail(Errc::timeout,
+                  cat(path, ": rank 0 has not made it in ", timeout.count(), " minutes"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return {};
 }
 
 Result<LoadFolder> find_load(const std::string& load) {

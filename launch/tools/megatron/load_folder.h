@@ -26,4 +26,7 @@ Result<LoadFolder> find_load(const std::string& load);
 /// Two folders must have the same tokenizer; `tokenizer` may be empty. Errc::usage, not_found.
 Result<> check_tokenizers(const std::string& model, const std::string& tokenizer);
 
+/// Waits for a folder that rank 0 converts. Errc::timeout.
+Result<> wait_for_rank_0(const std::string& path);
+
 }  // namespace troupe::launch::tools::megatron

@@ -1,7 +1,6 @@
 #include "launch/tools/megatron/training.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -9,14 +8,20 @@
 #include <thread>
 
 #include "engine/base/files/file.h"
+#include "engine/base/json/fields.h"
 #include "engine/base/log/log.h"
+#include "engine/base/text/parse.h"
 #include "engine/base/text/text.h"
+#include "engine/models/spec.h"
 #include "launch/commands/train.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/recipes.h"
 #include "launch/run/exit_code.h"
+#include "launch/tools/convert/adapter_forms.h"
 #include "launch/tools/convert/convert.h"
+#include "launch/tools/megatron/adapter_folder.h"
 #include "launch/tools/megatron/initial_model.h"
+#include "launch/tools/megatron/load_folder.h"
 #include "launch/tools/migration/conversion.h"
 #include "launch/tools/migration/settings.h"
 #include "transports/mpi/mpi_world.h"
@@ -27,9 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::int64_t whole(const std::string& text, std::int64_t otherwise) {
-  std::int64_t out = otherwise;
-  std::from_chars(text.data(), text.data() + text.size(), out);
-  return out;
+  return parse_number<std::int64_t>(text).value_or(otherwise);
 }
 
 config::YamlNode value_of(const Given& given) {
@@ -74,6 +77,14 @@ Result<migration::Converted> converted(const std::string& program, const Command
   return out;
 }
 
+/// --ulysses-degree-in-cp divides the ranks of hybrid_cp_algo only.
+void drop_degree(migration::Converted& settings, std::vector<std::string>& notes) {
+  const auto algorithm = settings.values.find("parallel.cp_algorithm");
+  if (algorithm != settings.values.end() && algorithm->second.yaml == "hybrid") return;
+  if (settings.values.erase("parallel.ulysses_degree") > 0)
+    notes.emplace_back("--ulysses-degree-in-cp has no effect without hybrid_cp_algo");
+}
+
 /// The value of key=value: a text is not in quotes there.
 Result<std::string> set_value(const std::string& yaml) {
   if (!yaml.starts_with('"') && !yaml.starts_with('\'')) return yaml;
@@ -109,10 +120,8 @@ void add_loss_scale(const CommandLine& line, std::vector<std::string>& sets) {
 /// What flags set together with others.
 Result<> add_own(const CommandLine& line, std::vector<std::string>& sets) {
   if (const Given* scale = line.find("initial-loss-scale")) {
-    double value = 0;
     const std::string& text = scale->values[0];
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    if (!(value > 0))
+    if (!(parse_number<double>(text).value_or(0) > 0))
       return fail(Errc::usage,
                   cat("--initial-loss-scale ", quote(text), ": expected a positive number"));
   }
@@ -131,8 +140,30 @@ Result<> add_own(const CommandLine& line, std::vector<std::string>& sets) {
   return add_replicas(line, sets);
 }
 
+/// The models and lengths of --stage trl_ppo. The critic starts from the reward model, as there.
+Result<> add_ppo(const CommandLine& line, std::vector<std::string>& sets) {
+  if (line.find("max-new-tokens"))
+    sets.push_back(cat("rollout.max_new_tokens=", line.value("max-new-tokens")));
+  const std::string given = line.value("reward-model");
+  if (given.empty()) return {};
+  const auto found = find_load(given);
+  RETURN_IF_ERROR(found);
+  if (found->megatron)
+    return fail(Errc::usage, cat("--reward-model ", given,
+                                 ": expected the folder of a run of --stage orm or a Hugging Face "
+                                 "folder; `troupe convert --orm` makes one of a checkpoint"));
+  sets.push_back(cat("reward=[{rule: model, path: \"", found->folder, "\"}]"));
+  sets.push_back(cat("critic.model=", found->folder));
+  return {};
+}
+
+/// Flags of other programs that act in a stage.
+bool acts_in_stage(const CommandLine& line, std::string_view flag) {
+  return line.value("stage") == "trl_ppo" && (flag == "max-new-tokens" || flag == "max-length");
+}
+
 /// Keys that a flag sets alone; one that is left out has its default, with a line.
-void add_defaults(const CommandLine& line, TrainingRun& out, std::vector<std::string>& notes) {
+void add_defaults(const CommandLine& line, TrainingRun& out) {
   const recipes::Recipe* recipe = recipes::find_recipe(out.algorithm);
   for (const Flag& flag : tables::megatron_flags()) {
     if (flag.rule != Rule::key || flag.otherwise.empty()) continue;
@@ -142,10 +173,9 @@ void add_defaults(const CommandLine& line, TrainingRun& out, std::vector<std::st
     out.sources.sets.push_back(
         cat(flag.argument, '=', given ? given->values[0] : std::string(flag.otherwise)));
     if (!given)
-      notes.push_back(cat("--", flag.name, " is left out: ", flag.otherwise, ", as in Megatron"));
+      out.notes.push_back(
+          cat("--", flag.name, " is left out: ", flag.otherwise, ", as in Megatron"));
   }
-  if (transports::mpi::mpirun_rank() != 0) return;
-  for (const std::string& note : notes) log_info(note);
 }
 
 /// The flag that a key has its value from, for messages.
@@ -179,6 +209,37 @@ void name_origins(const CommandLine& line, const migration::Converted& settings,
   for (auto& [key, option] : options) sources.options.push_back(std::move(option));
 }
 
+/// What `troupe convert` gets for the run's own division.
+convert::ConvertOptions division_of(const TrainingRun& run) {
+  convert::ConvertOptions options;
+  options.load_dir = run.save + "/latest";
+  options.save_dir = run.save + "/megatron.new";
+  options.use_mcore = true;
+  options.tensor = run.tensor;
+  options.layers.pipeline = run.pipeline;
+  options.layers.layers_per_virtual = run.layers_per_virtual;
+  options.layer_list = run.layer_list;
+  options.empty_places = run.empty_places;
+  return options;
+}
+
+/// Makes SAVE/megatron.new of SAVE/latest; returns the name of the iteration in it.
+Result<std::string> convert_latest(const TrainingRun& run, const std::string& name,
+                                   std::int64_t step) {
+  convert::ConvertOptions options = division_of(run);
+  if (run.adapter) {
+    RETURN_IF_ERROR(convert::adapter_to_megatron(options.load_dir, run.model, options, step));
+    return name;
+  }
+  const auto config = read_json(options.load_dir + "/config.json");
+  RETURN_IF_ERROR(config);
+  const auto spec = engine::models::read_spec(*config, options.load_dir);
+  RETURN_IF_ERROR(spec);
+  options.orm = spec->labels > 0;  // a process reward model with placeholders has a language head
+  RETURN_IF_ERROR(convert::convert(options));
+  return std::string("iter_0000001");
+}
+
 /// Writes SAVE/latest as SAVE/iter_NNNNNNN with the run's own division.
 Result<> write_checkpoint(const TrainingRun& run) {
   std::error_code failed;
@@ -193,19 +254,10 @@ Result<> write_checkpoint(const TrainingRun& run) {
   };
   if (fs::exists(target, failed)) return publish();  // the last thing that gets its name
   fs::remove_all(made, failed);
-  convert::ConvertOptions options;
-  options.load_dir = run.save + "/latest";
-  options.save_dir = made;
-  options.use_mcore = true;
-  options.orm = run.algorithm == "orm" || run.algorithm == "prm";
-  options.tensor = run.tensor;
-  options.layers.pipeline = run.pipeline;
-  options.layers.layers_per_virtual = run.layers_per_virtual;
-  options.layer_list = run.layer_list;
-  options.empty_places = run.empty_places;
-  RETURN_IF_ERROR(convert::convert(options));
-  fs::rename(made + "/config.json", run.save + "/config.json", failed);
-  if (!failed) fs::rename(made + "/iter_0000001", target, failed);
+  const auto inside = convert_latest(run, number, step);
+  RETURN_IF_ERROR(inside);
+  if (!run.adapter) fs::rename(made + "/config.json", run.save + "/config.json", failed);
+  if (!failed) fs::rename(cat(made, '/', *inside), target, failed);
   if (failed) return fail(Errc::io, cat(target, ": ", failed.message()));
   RETURN_IF_ERROR(sync_directory(run.save));
   fs::remove_all(made, failed);
@@ -222,11 +274,45 @@ void take_division(const CommandLine& line, TrainingRun& out) {
   if (const Given* list = line.find("noop-layers")) out.empty_places = join(list->values, " ");
 }
 
+/// The folder of --lora-load in place of what the flag says.
+Result<> find_adapter(const CommandLine& line, const TrainingRun& run,
+                      migration::Converted& settings) {
+  const auto found = settings.values.find("lora.adapter");
+  if (found == settings.values.end()) return {};
+  const auto folder = adapter_folder(line, run.model, run.save + "/initial_adapter");
+  RETURN_IF_ERROR(folder);
+  found->second.yaml = *folder;
+  return {};
+}
+
+/// What the importer found, the model and the output.
+Result<> add_settings(migration::Converted& settings, const InitialModel& model, TrainingRun& out) {
+  settings.values.erase("output");
+  settings.values.erase("model");
+  std::vector<std::string>& sets = out.sources.sets;
+  for (const auto& [key, value] : settings.values) {
+    const auto text = set_value(value.yaml);
+    RETURN_IF_ERROR(text);
+    sets.push_back(cat(key, '=', *text));
+  }
+  sets.push_back(cat("model=", model.folder));
+  for (const auto& [key, value] : model.values.overrides.object())
+    sets.push_back(cat("model_overrides.", key, '=', value.dump()));
+  sets.push_back(cat("output=", out.save));
+  sets.emplace_back("train.log_style=megatron");
+  if (out.algorithm == "pretrain")
+    sets.push_back(cat("init.weights=", model.random ? "random" : "file"));
+  else if (model.random)
+    return fail(Errc::usage, cat("--load is missing: ", out.algorithm, " starts from a model"));
+  return {};
+}
+
 }  // namespace
 
 Result<TrainingRun> training_run(const std::string& program, const CommandLine& line) {
   for (const Given& given : line.flags)
-    if (const auto of = tables::program_of(*given.flag); !of.empty())
+    if (const auto of = tables::program_of(*given.flag);
+        !of.empty() && !acts_in_stage(line, given.flag->name))
       return fail(Errc::usage,
                   cat("--", given.flag->name, ": a flag of ", of, ", not of ", program));
   auto settings = converted(program, line);
@@ -237,28 +323,29 @@ Result<TrainingRun> training_run(const std::string& program, const CommandLine& 
   out.algorithm = out.sources.algorithm = settings->algorithm;
   out.save = line.value("save");
   out.adapter = settings->values.contains("lora.rank") || settings->values.contains("lora.adapter");
+  drop_degree(*settings, model->values.notes);
+  out.model = model->folder;
+  if (out.adapter) RETURN_IF_ERROR(find_adapter(line, out, *settings));
   take_division(line, out);
-  settings->values.erase("output");
-  settings->values.erase("model");
   std::vector<std::string>& sets = out.sources.sets;
-  for (const auto& [key, value] : settings->values) {
-    const auto text = set_value(value.yaml);
-    RETURN_IF_ERROR(text);
-    sets.push_back(cat(key, '=', *text));
-  }
-  sets.push_back(cat("model=", model->folder));
-  for (const auto& [key, value] : model->values.overrides.object())
-    sets.push_back(cat("model_overrides.", key, '=', value.dump()));
-  sets.push_back(cat("output=", out.save));
-  sets.emplace_back("train.log_style=megatron");
-  if (out.algorithm == "pretrain")
-    sets.push_back(cat("init.weights=", model->random ? "random" : "file"));
-  else if (model->random)
-    return fail(Errc::usage, cat("--load is missing: ", out.algorithm, " starts from a model"));
+  RETURN_IF_ERROR(add_settings(*settings, *model, out));
   RETURN_IF_ERROR(add_own(line, sets));
-  add_defaults(line, out, model->values.notes);
+  if (out.algorithm == "ppo") RETURN_IF_ERROR(add_ppo(line, sets));
+  out.notes = std::move(model->values.notes);
+  add_defaults(line, out);
   name_origins(line, *settings, out.sources);
   return out;
+}
+
+Result<> check_training(const std::vector<std::string>& words) {
+  const auto line = read_command_line({words.begin() + 1, words.end()});
+  RETURN_IF_ERROR(line);
+  const auto run = training_run(words[0], *line);
+  RETURN_IF_ERROR(run);
+  recipes::Sources sources = run->sources;
+  sources.check_files = false;
+  RETURN_IF_ERROR(recipes::resolve(sources));
+  return {};
 }
 
 int train_gpt(const std::string& program, const std::vector<std::string>& words) {
@@ -273,9 +360,10 @@ int train_gpt(const std::string& program, const std::vector<std::string>& words)
     return run::exit_code(Errc::usage);
   }
   const TrainingRun run = value_or_throw(read);
+  if (transports::mpi::mpirun_rank() == 0)
+    for (const std::string& note : run.notes) log_info(note);
   const int code = commands::train(run.sources);
-  if (code == 0 && !run.adapter && transports::mpi::mpirun_rank() == 0)
-    value_or_throw(write_checkpoint(run));
+  if (code == 0 && transports::mpi::mpirun_rank() == 0) value_or_throw(write_checkpoint(run));
   return code;
 }
 

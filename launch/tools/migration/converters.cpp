@@ -1,7 +1,6 @@
 #include "launch/tools/migration/converters.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 
@@ -23,11 +22,7 @@ struct Call {
   std::vector<std::string> targets;
   std::string text;
 
-  double number() const {
-    double out = std::nan("");
-    std::from_chars(text.data(), text.data() + text.size(), out);
-    return out;
-  }
+  double number() const { return parse_number<double>(text).value_or(std::nan("")); }
   void set(const std::string& yaml) const { settings.set(targets[0], node_of_value(yaml)); }
   void none(std::string_view why) const { settings.line(Outcome::no_equivalent, why); }
   void unusable(std::string_view why) const { settings.line(Outcome::unusable, why); }
@@ -376,11 +371,9 @@ void finish_betas(ImportSettings& settings) {
 
 std::int64_t whole_value(const ImportSettings& settings, const std::string& key) {
   const auto found = settings.converted.values.find(key);
-  std::int64_t out = 1;
-  if (found != settings.converted.values.end())
-    std::from_chars(found->second.yaml.data(),
-                    found->second.yaml.data() + found->second.yaml.size(), out);
-  return out;
+  if (found == settings.converted.values.end()) return 1;
+  const auto number = parse_number<double>(found->second.yaml);
+  return number && std::abs(*number) < 1e15 ? static_cast<std::int64_t>(*number) : 1;
 }
 
 /// Counts of rollouts, as optimizer steps.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/base/files/file.h"
+#include "engine/base/text/shell_word.h"
 #include "engine/base/text/text.h"
 #include "launch/config/schema.h"
 #include "launch/recipes/presets.h"
@@ -231,17 +232,6 @@ std::string not_used(const Converted& converted) {
                   "into the run file");
 }
 
-/// A word as bash reads it back.
-std::string shell_quoted(const std::string& word) {
-  std::string out = "'";
-  for (const char c : word)
-    if (c == '\'')
-      out += "'\\''";
-    else
-      out += c;
-  return out + "'";
-}
-
 /// The words of the command that a script starts.
 int print_command(const ImportOptions& options) {
   if (options.words.empty() || !options.words[0].ends_with(".sh"))
@@ -252,7 +242,7 @@ int print_command(const ImportOptions& options) {
   const auto command = value_or_throw(
       command_of_script(options.words[0], {rest, environment_of(options.environment)}, notes));
   for (const shell::Field& word : command.words) {
-    words.push_back(shell_quoted(word.value.text));
+    words.push_back(shell_word(word.value.text));
     if (unknown.empty() && !word.value.unknown.empty())
       unknown = cat(quote(word.value.text), " depends on ", word.value.unknown);
   }

@@ -76,8 +76,8 @@ constinit const std::string_view megatron_flags_text = R"(
 > moe-ffn-hidden-size:1, moe-intermediate-size:1, moe-shared-expert-intermediate-size:1, n-shared-experts:1, shared-expert-gate:0, first-k-dense-replace:1, moe-layer-freq:1, num-zero-experts:1, n-hash-layers:1 | none | layers of mixtures of experts only, which --num-experts asks for
 > moe-grouped-gemm:0, moe-extended-tp:0, moe-alltoall-overlap-comm:0, moe-fb-overlap:0, moe-permutation-async-comm:0, moe-permute-fusion:0, moe-tp-extend-ep:0, moe-zero-memory:1, use-fused-moe-token-permute-and-unpermute:0 | none | kernels and exchanges of mixtures of experts only, which --num-experts asks for
 > num-layers:1 num_hidden_layers, hidden-size:1 hidden_size, ffn-hidden-size:1 intermediate_size, num-attention-heads:1 num_attention_heads, kv-channels:1 head_dim, group-query-attention:0 num_key_value_heads, use-rotary-position-embeddings:0 rope_theta, rotary-percent:1 partial_rotary_factor, make-vocab-size-divisible-by:1 vocab_size, padded-vocab-size:1 vocab_size, vocab-size:1 vocab_size, swiglu:0 hidden_act, geglu:0 hidden_act, openai-gelu:0 hidden_act, gelu-tanh:0 hidden_act, squared-relu:0 hidden_act, untie-embeddings-and-output-weights:0 tie_word_embeddings, add-qkv-bias:0 attention_bias, disable-bias-linear:0 mlp_bias, sliding-window:1 sliding_window, output-logit-softcapping:1 final_logit_softcapping, attn-logit-softcapping:1 attn_logit_softcapping | config |
-> norm-epsilon:1 | config rms_norm_eps | where it is left out, 1e-5 counts and not config.json | 1e-5
-> rotary-base:1 | config rope_theta | where it is left out, 10000 counts and not config.json | 10000
+> norm-epsilon:1 | config rms_norm_eps | counts in place of the value of config.json; where it is left out, 1e-5 | 1e-5
+> rotary-base:1 | config rope_theta | counts in place of the value of config.json; where it is left out, 10000 | 10000
 > attention-dropout:1 train.attention_dropout, hidden-dropout:1 train.hidden_dropout | key | 0.1 where it is left out | 0.1
 > num-query-groups:1 | config num_key_value_heads | with --group-query-attention
 > position-embedding-type:1 | config rope_theta | rope or none
@@ -113,8 +113,8 @@ constinit const std::string_view megatron_flags_text = R"(
 > kv-head-repeat-before-uly-alltoall:0 | none | keys and values are repeated where heads need them
 > use-deter-comp:0, npu-deterministic:0, deterministic-mode:0 | so | the same run always gives the same bits
 > loss-chunk-size:1, loss-compute-mode:1 | so | the output layer and the loss are computed in slices, without all logits
-> reward-model:1 | no | a reward is a setting: reward=[{rule: model, path: DIR}] critic.model=DIR behind the flags
-> rollout-batch-size:1 | no | samples of a rollout beside --global-batch-size are settings: ppo.minibatches behind the flags
+> reward-model:1 | program reward | of --stage trl_ppo: the rule {rule: model}, and critic.model
+> rollout-batch-size:1 | none | prompts of a pass of generation: time, not results; a rollout has --global-batch-size of them
 > qlora:0 | no | an adapter over a quantized base (QLoRA) is not supported
 > lu-lora-final-layer-index:1, lu-lora-lr:1, lu-lora-lr-ratio:1 | no | LU-LoRA is not supported
 > tp-2d:0, tp-x:1, tp-y:1 | no | 2-D tensor parallelism is not supported
@@ -169,11 +169,10 @@ constinit const std::string_view megatron_flags_text = R"(
 > split-sentences:0, keep-newlines:0 | no | sentences of a document as sequences of their own are not supported
 
 # Conversion
-> load-dir:1 convert --load-dir, save-dir:1 convert --save-dir, load-model-type:1 convert --load-model-type, save-model-type:1 convert --save-model-type, model-type:1 convert --model-type, params-dtype:1 convert --params-dtype, target-tensor-parallel-size:1 convert --target-tensor-parallel-size, target-pipeline-parallel-size:1 convert --target-pipeline-parallel-size, orm:0 convert --orm | program | an option of convert
+> load-dir:1 convert --load-dir, save-dir:1 convert --save-dir, load-model-type:1 convert --load-model-type, save-model-type:1 convert --save-model-type, model-type:1 convert --model-type, params-dtype:1 convert --params-dtype, target-tensor-parallel-size:1 convert --target-tensor-parallel-size, target-pipeline-parallel-size:1 convert --target-pipeline-parallel-size, orm:0 convert --orm, save-lora-to-hf:0 convert --save-lora-to-hf | program | an option of convert
 > target-expert-parallel-size:1, target-expert-model-parallel-size:1 | only 1 | mixtures of experts and their division over ranks are not supported: a dense model has no experts
 > w-pack:*, no-checking:0, max-queue-size:1, save-layer-by-layer:0 | so | config.json defines which tensors are joined; all are checked, and written one after the other
 > qlora-nf4:0 | no | checkpoints of QLoRA (NF4) are not written
-> save-lora-to-hf:0 | no | adapters in the form of Megatron are not converted; troupe merge takes the one in SAVE/latest
 > source-tensor-parallel-size:1, source-pipeline-parallel-size:1, source-expert-parallel-size:1 | so | the division of --load-dir is read from its files
 > target-tp-size:1, target-pp-size:1, d-model:1, mamba2-head-dim:1, mamba2-n-groups:1 | no | state spaces (Mamba) are not supported
 > cvt-type:1, hf-dir:1, mg-dir:1, model-config-file:1, model-index-file:1, model-name:1 | no | convert_param.py divides for 2-D tensor parallelism, which is not supported

@@ -56,7 +56,7 @@ ds_tensor_parallel_size, ds.tensor_parallel_size | parallel.tp | |
 ring_attn_size, ds.ring_attn_size | parallel.cp | |
 ring_head_stride, ds.ring_attn_head_stride | = | the ring is over all heads
 local_rank | = | mpirun or troupe launch start the processes
-aux_loss_coef, model.aux_loss_coef, actor.aux_loss_coef | - moe.aux_loss | mixtures of experts are not supported
+aux_loss_coef, model.aux_loss_coef, actor.aux_loss_coef | train.experts.coefficients | @list | of mixtures of experts
 enable_ema, train.enable_ema, ema_beta, train.ema_beta | ~ train.ema_decay | set train.ema_decay to the value of ema_beta: checkpoints then have the average in ema/
 disable_fast_tokenizer, data.disable_fast_tokenizer | = | tokenizer.json and SentencePiece models are read directly
 

@@ -23,7 +23,7 @@ chat_template_kwargs | - chat_template_kwargs | write a template file and name i
 assistant_only_loss | sft.mask_prompt | true= false= | the default: every assistant turn is trained on
 completion_only_loss | sft.mask_prompt | true= null= false=false |
 disable_dropout | = | models are trained without dropout unless train.hidden_dropout or train.attention_dropout is set
-router_aux_loss_coef | - moe.aux_loss | mixtures of experts are not supported
+router_aux_loss_coef | train.experts.coefficients | @list | of mixtures of experts
 cast_lm_head_to_fp32 | = | logits and losses are f32
 log_completions, num_completions_to_print, log_unique_prompts, log_multimodal, log_completions_hub_repo | = | samples.txt and samples.jsonl have the samples of each step
 

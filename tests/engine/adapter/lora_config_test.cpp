@@ -152,15 +152,43 @@ TEST(PeftConfig, RefusesByNameWhatWouldChangeTheNumbers) {
   EXPECT_THAT(problem(R"({"lora_alpha":"x"})"), HasSubstr("lora_alpha"));
 }
 
-TEST(LoraTargets, OfExpertsAreRefused) {
+models::DecoderSpec mixture_spec() {
   models::DecoderSpec mixture = spec();
   mixture.experts = models::ExpertsSpec{.router = {.experts = 4, .chosen = 2}, .inner = 8};
-  const auto resolved = [&](const char* target) {
-    return resolve_targets({.targets = {target}}, mixture, "lora.");
+  return mixture;
+}
+
+TEST(LoraTargets, OfExpertsAreModulesOrParameters) {
+  const auto count = [&](const LoraConfig& config) {
+    return value_or_throw(resolve_targets(config, mixture_spec(), "lora.")).targets.size();
   };
-  EXPECT_EQ(value_or_throw(resolved("all-linear")).targets.size(), 8u) << "attention only";
-  for (const char* target : {"gate_proj", "down_proj", "gate"})
-    EXPECT_THAT(resolved(target).error().what, HasSubstr("selects experts of")) << target;
+  EXPECT_EQ(count({.targets = {"all-linear"}}), 8u) << "attention only";
+  EXPECT_EQ(count({.targets = {"gate_proj"}}), 8u) << "four experts in each of two layers";
+  EXPECT_EQ(count({.targets = {"gate"}}), 2u) << "routers";
+  EXPECT_EQ(count({.targets = {}, .parameters = {"mlp.experts.down_proj"}}), 2u);
+  EXPECT_EQ(count({.targets = {"q_proj"}, .parameters = {"experts.gate_up_proj", "down_proj"}}),
+            6u);
+}
+
+TEST(LoraTargets, OfExpertsHaveOneShape) {
+  const auto problem = [&](LoraConfig config) {
+    const auto found = resolve_targets(config, mixture_spec(), "lora.");
+    return found ? "accepted" : found.error().what;
+  };
+  EXPECT_THAT(problem({.targets = {"experts.0.gate_proj"}}), HasSubstr("all 4 experts of a layer"));
+  EXPECT_THAT(problem({.targets = {"up_proj"}, .rank_pattern = {{"experts.1.up_proj", 3}}}),
+              HasSubstr("of one rank and alpha"));
+  EXPECT_THAT(problem({.targets = {"up_proj"}, .dropout = 0.1}),
+              HasSubstr("neither magnitudes nor dropout"));
+  EXPECT_THAT(problem({.targets = {}, .parameters = {"down_proj"}, .dora = true}),
+              HasSubstr("neither magnitudes nor dropout"));
+  EXPECT_THAT(problem({.targets = {"down_proj"}, .parameters = {"down_proj"}}),
+              HasSubstr("by lora.targets, too"));
+  EXPECT_THAT(problem({.targets = {}, .parameters = {"mlp.experts.up_proj"}}),
+              HasSubstr("expected mlp.experts.gate_up_proj or"));
+  EXPECT_THAT(
+      resolve_targets({.targets = {}, .parameters = {"down_proj"}}, spec(), "").error().what,
+      HasSubstr("this model has no experts"));
 }
 
 TEST(PeftConfig, AStringOfTargetsIsARegularExpressionOverTheWholeName) {

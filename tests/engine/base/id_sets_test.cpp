@@ -35,6 +35,10 @@ TEST(IdSets, ComeBackInTheShortestForm) {
         continue;
       }
       EXPECT_EQ(value_or_throw(decode_id_set(set, bound)), ids) << bound << " " << share;
+      std::vector<std::uint64_t> words((bound + 63) / 64, 0xA5), expected(words.size());
+      for (const auto id : ids) expected[id / 64] |= std::uint64_t{1} << id % 64;
+      EXPECT_TRUE(decode_id_set(set, bound, words));
+      EXPECT_EQ(words, expected) << bound << " " << share;
       EXPECT_LE(std::ssize(set), max_id_set_bytes(bound));
       forms += set[0];
     }

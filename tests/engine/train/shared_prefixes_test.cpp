@@ -132,8 +132,7 @@ TEST_P(SharedPrefixesOf, WhatIsComputedAgainChangesNoBit) {
 }
 
 TEST_P(SharedPrefixesOf, RanksThatShareTheModelShareTheRows) {
-  const int tp = GetParam().spec.experts ? 1 : 2;  // more is refused for mixtures
-  const auto ranks = test::on_grid({.dp = 1, .tp = tp}, [&](const parallel::Mesh& mesh) {
+  const auto ranks = test::on_grid({.dp = 1, .tp = 2}, [&](const parallel::Mesh& mesh) {
     const auto device = ops::make_cpu_device({.threads = 1});
     const auto run = [&](bool share_prefixes) {
       Trainer trainer(test::grid_decoder(*device, GetParam(), 4, mesh, true),

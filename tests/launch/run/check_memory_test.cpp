@@ -124,10 +124,12 @@ TEST(WhatFits, IsTrueOfTheRunsThatItProposes) {
 
 TEST(ClusterMemory, IsThatOfAllGroups) {
   const config::RunConfig config = config_with({"reward=exact_match", "grpo.beta=0.1"}, "grpo");
-  const auto nodes = cluster::nodes_of(value_or_throw(cluster::parse_cluster(
-      "groups:\n  - {role: policy, parallel: {tp: 2}}\n  - {role: reference}\n"
-      "  - {role: rollout, count: 2}\n  - {role: verifier}\n",
-      "cluster.yaml", config)));
+  const auto nodes = cluster::nodes_of(
+      value_or_throw(cluster::parse_cluster(
+                         "groups:\n  - {role: policy, parallel: {tp: 2}}\n  - {role: reference}\n"
+                         "  - {role: rollout, count: 2}\n  - {role: verifier}\n",
+                         "cluster.yaml", config))
+          .groups);
   config::RunConfig run = config;
   for (const cluster::NodeSpec& node : nodes)
     if (node.role == recipes::Role::policy) run.parallel = node.parallel;

@@ -30,17 +30,13 @@ struct HostRoutes {
     check_same_size("routes", {&routes.weights, &routes.experts, &routes.places, &routes.tokens});
   }
   std::int64_t rows() const { return tokens * chosen; }
+  std::int64_t used_rows() const { return offsets[experts]; }
 };
 
 void check_rows(const HostRoutes& routes, const Tensor& x, const Tensor& rows) {
   check(rows_of(x) == routes.tokens && rows_of(rows) == routes.rows() &&
             width_of(x) == width_of(rows),
         "experts: rows, tokens and routes disagree");
-}
-
-template <class T>
-std::span<T> row(T* values, std::int64_t index, std::int64_t width) {
-  return {values + index * width, static_cast<std::size_t>(width)};
 }
 
 double dot(const float* a, const float* b, std::int64_t count) {
@@ -59,17 +55,28 @@ void assign_times(float factor, const float* x, std::int64_t count, float* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] = factor * x[i];
 }
 
+// sum (+)= factor * rows[place], assigned where it is the first one. Nothing for a dropped choice.
+void add_choice(float factor, const float* rows, std::int32_t place, std::int64_t width, float* sum,
+                bool& first) {
+  if (place < 0) return;
+  first ? assign_times(factor, rows + place * width, width, sum)
+        : add_times(factor, rows + place * width, width, sum);
+  first = false;
+}
+
 float logistic(float x) {
   return static_cast<float>(1 / (1 + std::exp(-static_cast<double>(x))));
 }
 
-// A stable counting sort of the choices by expert.
+// A stable counting sort of the choices by expert; those with place -1 are left out.
 void sort_rows(const HostRoutes& routes) {
   std::fill_n(routes.offsets, routes.experts + 1, 0);
-  for (std::int64_t i = 0; i < routes.rows(); ++i) ++routes.offsets[routes.choices[i] + 1];
+  for (std::int64_t i = 0; i < routes.rows(); ++i)
+    if (routes.places[i] >= 0) ++routes.offsets[routes.choices[i] + 1];
   for (std::int64_t e = 0; e < routes.experts; ++e) routes.offsets[e + 1] += routes.offsets[e];
   std::vector<std::int32_t> next(routes.offsets, routes.offsets + routes.experts);
   for (std::int64_t i = 0; i < routes.rows(); ++i) {
+    if (routes.places[i] < 0) continue;
     const std::int32_t place = next[static_cast<std::size_t>(routes.choices[i])]++;
     routes.places[i] = place;
     routes.of_rows[place] = static_cast<std::int32_t>(i / routes.chosen);
@@ -94,6 +101,28 @@ void HostDevice::route(const Router& how, const Tensor& logits, const Tensor& bi
       route_token(how, row(values, t, how.experts), row(added, 0, added ? how.experts : 0),
                   row(to.choices, t, to.chosen), row(to.weights, t, to.chosen), scratch);
   });
+  std::fill_n(to.places, to.rows(), 0);
+  sort_rows(to);
+}
+
+void HostDevice::drop_choices(std::int64_t capacity, DropPolicy policy, Routes& routes) {
+  const HostRoutes to(routes);
+  check(capacity >= 0, "drop_choices: a negative capacity");
+  // The choices of each expert are those of its rows, in the order of tokens.
+  std::vector<std::int32_t> of_rows(static_cast<std::size_t>(to.rows()));
+  for (std::int64_t i = 0; i < to.rows(); ++i)
+    if (to.places[i] >= 0)
+      of_rows[static_cast<std::size_t>(to.places[i])] = static_cast<std::int32_t>(i);
+  for (std::int64_t e = 0; e < to.experts; ++e) {
+    const std::span own =
+        std::span(of_rows).subspan(static_cast<std::size_t>(to.offsets[e]),
+                                   static_cast<std::size_t>(to.offsets[e + 1] - to.offsets[e]));
+    if (std::ssize(own) <= capacity) continue;
+    if (policy == DropPolicy::weight)
+      std::ranges::stable_sort(own, [&](auto a, auto b) { return to.weights[a] > to.weights[b]; });
+    for (const std::int32_t choice : own.subspan(static_cast<std::size_t>(capacity)))
+      to.places[choice] = -1;
+  }
   sort_rows(to);
 }
 
@@ -121,7 +150,10 @@ void HostDevice::permute(const Tensor& x, const Routes& routes, Tensor& rows) {
   float* to = mutable_data(rows);
   for_ranges(by.rows(), width, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
-      std::copy_n(from + by.of_rows[i] * width, width, to + i * width);
+      if (i < by.used_rows())
+        std::copy_n(from + by.of_rows[i] * width, width, to + i * width);
+      else
+        std::fill_n(to + i * width, width, 0.0F);
   });
 }
 
@@ -132,12 +164,12 @@ void HostDevice::permute_backward(const Tensor& rows, const Routes& routes, Tens
   const float* from = data(rows);
   float* to = mutable_data(sums);
   for_ranges(by.tokens, width * by.chosen, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t t = begin; t < end; ++t)
-      for (std::int64_t j = 0; j < by.chosen; ++j) {
-        const float* one = from + by.places[t * by.chosen + j] * width;
-        j == 0 ? assign_times(1, one, width, to + t * width)
-               : add_times(1, one, width, to + t * width);
-      }
+    for (std::int64_t t = begin; t < end; ++t) {
+      bool first = true;
+      for (std::int64_t i = t * by.chosen; i < (t + 1) * by.chosen; ++i)
+        add_choice(1, from, by.places[i], width, to + t * width, first);
+      if (first) std::fill_n(to + t * width, width, 0.0F);
+    }
   });
 }
 
@@ -185,11 +217,10 @@ void HostDevice::combine(const Combination& in, Tensor& y) {
   for_ranges(by.tokens, width * (by.chosen + 1), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t t = begin; t < end; ++t) {
       float* sum = to + t * width;
-      for (std::int64_t i = t * by.chosen; i < (t + 1) * by.chosen; ++i) {
-        const float* one = outputs + by.places[i] * width;
-        i == t* by.chosen ? assign_times(by.weights[i], one, width, sum)
-                          : add_times(by.weights[i], one, width, sum);
-      }
+      bool first = true;
+      for (std::int64_t i = t * by.chosen; i < (t + 1) * by.chosen; ++i)
+        add_choice(by.weights[i], outputs, by.places[i], width, sum, first);
+      if (first) std::fill_n(sum, width, 0.0F);
       if (shared) add_times(gate ? logistic(gate[t]) : 1, shared + t * width, width, sum);
     }
   });
@@ -210,6 +241,8 @@ void HostDevice::combine_backward(const Combination& in, const Tensor& dy,
     for (std::int64_t t = begin; t < end; ++t) {
       const float* own = above + t * width;
       for (std::int64_t i = t * by.chosen; i < (t + 1) * by.chosen; ++i) {
+        dweights[i] = 0;
+        if (by.places[i] < 0) continue;
         const std::int64_t at = by.places[i] * width;
         dweights[i] = static_cast<float>(dot(own, outputs + at, width));
         assign_times(by.weights[i], own, width, doutputs + at);

@@ -9,10 +9,6 @@ namespace {
 
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
-
 // The index of the largest value, the first one of equal ones.
 std::int32_t first_largest(std::span<const float> values) {
   return static_cast<std::int32_t>(std::ranges::max_element(values) - values.begin());
@@ -180,6 +176,28 @@ void route_token_backward(const Router& how, std::span<const float> logits,
     dlogits[at(experts[i])] =
         static_cast<float>(softmax ? score * (dscore(i) - mean) : score * (1 - score) * dscore(i));
   }
+}
+
+double shares_of_token(const Router& how, std::span<const float> logits,
+                       std::vector<double>& shares) {
+  const auto largest = static_cast<double>(*std::ranges::max_element(logits));
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
+  shares.resize(logits.size());
+  if (how.score != RouterScore::sigmoid) {
+    for (std::size_t e = 0; e < logits.size(); ++e)
+      shares[e] = std::exp(static_cast<double>(logits[e]) - largest) / sum;
+  } else {
+    score_all(how, logits, -1, -1, shares);
+    double scores = 1e-20;  // Megatron-LM's
+    for (const double score : shares) scores += score;
+    for (double& share : shares) share /= scores;
+  }
+  return largest + std::log(sum);
+}
+
+void favourites_of_token(std::span<const float> logits, std::span<std::int32_t> experts) {
+  choose(logits, experts);
 }
 
 }  // namespace troupe::engine::ops::cpu
