@@ -320,7 +320,7 @@ Task<void> RolloutBatches::end_early(std::int64_t before, std::int64_t step,
                                      protocol::RunState& state) {
   add_batches(state);
   const std::uint64_t known = saved_ == step ? in_checkpoint_ : 0;
-  const bool kept = batches_.external && c_.versions && saves_samples();
+  const bool kept = batches_.external && saves_samples();
   const bool added = kept && step > 0 && finished_.count() != known;
   co_await algorithms::end_early(c_, plan_, before, step, state, added);
 }

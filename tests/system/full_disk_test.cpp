@@ -9,7 +9,7 @@
 namespace troupe::test {
 namespace {
 
-using testing::HasSubstr;
+using testing::HasSubstr, testing::Not;
 
 struct FullFile {
   const char* name;
@@ -24,9 +24,13 @@ class RunOnFullDisk : public DisturbedRuns {
   /// The exit code of a run that waits for `seconds`, and what it said.
   std::pair<int, std::string> run_on_full_disk(const std::string& settings,
                                                const std::string& seconds) const {
-    const std::string waits = cat(" --set recovery.disk_wait=", seconds);
-    const std::string line = cat(recorder(settings), command(run_of("ppo", "full") + waits), " >'",
-                                 log(), "' 2>&1 </dev/null");
+    return on_full_disk(settings,
+                        cat(run_of("ppo", "full"), " --set recovery.disk_wait=", seconds));
+  }
+  std::pair<int, std::string> on_full_disk(const std::string& settings,
+                                           const std::string& arguments) const {
+    const std::string line =
+        cat(recorder(settings), command(arguments), " >'", log(), "' 2>&1 </dev/null");
     const int status = std::system(line.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, value_or_throw(read_file(log()))};
   }
@@ -90,6 +94,23 @@ TEST_F(RunOnFullDisk, AfterTheWaitTheRunEndsWhereTheLedgerCannotBeWritten) {
   EXPECT_THAT(said, HasSubstr("disk is full"));
   run(run_of("ppo", "full"));  // with space again
   run(run_of("ppo", "whole"));
+  expect_same_bytes("whole", "full");
+}
+
+// The controller waits for metrics.jsonl and the policy for model.safetensors, each twice as long
+// as a silent group is waited for: heartbeats are sent and read by other threads.
+TEST_F(RunOnFullDisk, NoGroupIsLostWhileOneWaits) {
+  run(run_of("grpo", "whole"));
+  value_or_throw(write_file_durably(path("cluster.yaml"),
+                                    "groups: [{role: policy}, {role: reference}, {role: rollout, "
+                                    "count: 2}, {role: verifier}]"));
+  const auto [code, said] = on_full_disk("FILE_RECORDER_FREE=40 FILE_RECORDER_FULL=m",
+                                         cat("launch --cluster '", path("cluster.yaml"), "' -- ",
+                                             run_of("grpo", "full"), " --set recovery.silence=2"));
+  EXPECT_EQ(code, 0) << said;
+  EXPECT_THAT(said, HasSubstr("/metrics.jsonl: waited "));
+  EXPECT_THAT(said, HasSubstr("/model.safetensors: waited "));
+  EXPECT_THAT(said, Not(HasSubstr("was lost")));
   expect_same_bytes("whole", "full");
 }
 
