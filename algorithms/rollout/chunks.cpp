@@ -144,10 +144,11 @@ void end_chunk(Cluster& c, ChunkedRequest& step, Chunk& chunk, actors::Changes* 
   if (++step.done == step.chunks.size() && generated) generated->notify();
 }
 
-// For other rollouts, in their order, before those that nobody has requested.
-void return_chunks(ChunkedRequest& step, const std::vector<Chunk*>& chunks,
+// For other rollouts, in their order, before those that nobody has requested. Where no rollout is
+// replaced the run ends with its failure, and the chunks have lost their requests.
+void return_chunks(const Cluster& c, ChunkedRequest& step, const std::vector<Chunk*>& chunks,
                    actors::Changes* changes) {
-  if (step.stopped) return;
+  if (step.stopped || !c.recovery) return;
   step.returned.insert(step.returned.begin(), chunks.begin(), chunks.end());
   if (changes) changes->notify();
 }
@@ -191,7 +192,7 @@ Task<void> await_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest& s
     try {
       co_await awaiting;
     } catch (const Failure&) {
-      return_chunks(step, {&chunk}, generated);
+      return_chunks(c, step, {&chunk}, generated);
       throw;
     }
     if (step.stopped) co_return;
@@ -226,7 +227,7 @@ Task<void> generate_chunks(Cluster& c, const RolloutRef& rollout, ChunkedRequest
         std::vector<Chunk*> open{chunk};
         for (const auto& each : requested) open.push_back(each.first);
         requested.clear();  // their asks
-        return_chunks(step, open, generated);
+        return_chunks(c, step, open, generated);
         throw Failure(generation.error());
       }
       chunk->completions = std::move(*generation);
