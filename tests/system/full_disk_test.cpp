@@ -38,7 +38,7 @@ class RunOnFullDisk : public DisturbedRuns {
 class FullDisk : public RunOnFullDisk, public testing::WithParamInterface<FullFile> {};
 class SpaceIsMade : public FullDisk {};
 
-std::string name_of(const testing::TestParamInfo<FullFile>& each) {
+std::string full_file_name(const testing::TestParamInfo<FullFile>& each) {
   std::string name = each.param.name;
   std::erase_if(name, [](char c) { return c == '.' || c == '-'; });
   return name;
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(
                     FullFile{"metrics.jsonl", true}, FullFile{"samples.jsonl", true},
                     FullFile{"config.yaml", true}, FullFile{"000001.seg", true},
                     FullFile{"model.safetensors", true}),
-    name_of);
+    full_file_name);
 
 TEST_P(SpaceIsMade, TheRunContinuesWithTheSameBytes) {
   run(run_of("ppo", "whole"));
@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(FullFile{"metrics.jsonl", true}, FullFile{"samples.jsonl", true},
                     FullFile{"ledger.db-wal", true}, FullFile{"000001.seg", true},
                     FullFile{"model.safetensors", true}, FullFile{"optimizer.safetensors", true}),
-    name_of);
+    full_file_name);
 
 }  // namespace
 }  // namespace troupe::test
