@@ -373,7 +373,7 @@ void take_parallel(recipes::Resolved& run, const NodeSpec& policy, const std::st
   run.config.parallel = policy.parallel;
 }
 
-// Throws Failure where nobody could say what happened to a sample whose process is lost.
+// Throws Failure where nothing would record what happened to a sample whose process is lost.
 void check_recorded(const config::RunConfig& config) {
   if (config.ledger == config::LedgerUse::off)
     throw Failure({Errc::usage,

@@ -120,7 +120,7 @@ std::vector<algorithms::FinishedSample> finished_samples(const config::RunConfig
                            "they are made again"));
     return {};
   }
-  // Those of a run that went on with a smaller async.eta are there, but not counted.
+  // Those of a run that was resumed with a smaller async.eta are there, but not counted.
   if (std::ssize(recorded->samples) + recorded->removed < state.finished)
     throw Failure({Errc::corrupt, cat(path, ": expected ", state.finished,
                                       " finished samples in the ledger of its run, found ",

@@ -61,7 +61,7 @@ TEST_F(FullDevice, OtherErrorsAreNotWaitedFor) {
   EXPECT_THAT(said_, IsEmpty());
 }
 
-TEST_F(FullDevice, OfSeveralThatWaitTheFirstAndTheLastAreTold) {
+TEST_F(FullDevice, OfSeveralThatWaitTheFirstAndTheLastNotify) {
   wait_at_most(std::chrono::minutes(10));
   {
     SpaceWait first(full), second(full);
