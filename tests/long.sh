@@ -33,7 +33,7 @@
 #             tests/peers/*.txt name pass, are refused by name, or are about something else, in a virtual environment
 #   megatron DIR  the command lines of MindSpeed-LLM's published scripts, DIR/VERSION.jsonl (tests/megatron/scripts.py): which are taken, and which run two steps with small
 #             models (run_scripts.py); scripts as they are published, by bash
-#   hosts     runs over three hosts made of namespaces, by ssh and Slurm (as root; tests/hosts/runs.py): weights, ports, refusals; 20 steps
+#   hosts     runs over three hosts made of namespaces, by ssh and Slurm (as root; tests/hosts/runs.py): weights, ports, refusals, 20 steps; processes and links that fail (faults.py)
 #   package   the .deb and the archive in bare Debian systems (as root)
 #   evaluation [DIR]  troupe eval --task beside lm-evaluation-harness 0.4.13 through troupe serve, item by item, with 8192 and 512 positions, on rows made for the tests, in a
 #             virtual environment; with DIR the prompts of the published data that lie there (the layout of docs/evaluation.md)
@@ -228,6 +228,7 @@ run_package() { tests/package.sh; }
 run_hosts() {
   cmake/install_packages.sh with-hosts
   python3 -B tests/hosts/runs.py build/release/troupe . long >&2
+  python3 -B tests/hosts/faults.py build/release/troupe . >&2
 }
 
 record() { # record PART SECONDS: replaces the part's line of tests/long.log

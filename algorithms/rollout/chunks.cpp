@@ -145,10 +145,10 @@ void end_chunk(Cluster& c, ChunkedRequest& step, Chunk& chunk, actors::Changes* 
 }
 
 // For other rollouts, in their order, before those that nobody has requested. Where no rollout is
-// replaced the run ends with its failure, and the chunks have lost their requests.
-void return_chunks(const Cluster& c, ChunkedRequest& step, const std::vector<Chunk*>& chunks,
+// replaced the run ends, and chunks no longer have their requests.
+void return_chunks(Cluster& c, ChunkedRequest& step, const std::vector<Chunk*>& chunks,
                    actors::Changes* changes) {
-  if (step.stopped || !c.recovery) return;
+  if (!c.recovery || step.stopped) return;
   step.returned.insert(step.returned.begin(), chunks.begin(), chunks.end());
   if (changes) changes->notify();
 }

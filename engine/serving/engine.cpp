@@ -73,6 +73,7 @@ bool Engine::fail_newest(const Error& error) {
 }
 
 void Engine::discard_all() {
+  if (!started()) return;  // start() has failed
   for (const auto& [id, job] : active_) cancel(id);
   active_.clear();
   errors_.clear();

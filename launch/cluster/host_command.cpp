@@ -203,6 +203,11 @@ bool is_here(const NodeSpec& node, const Hosts& hosts) {
       node.blocks, [&](const RankBlock& block) { return hosts.is_here(*hosts.find(block.host)); });
 }
 
+std::vector<NodeSpec> nodes_here(std::vector<NodeSpec> nodes, const Hosts& hosts) {
+  std::erase_if(nodes, [&](const NodeSpec& node) { return !is_here(node, hosts); });
+  return nodes;
+}
+
 std::vector<std::string> ssh_words(const std::string& ssh) {
   // Never asks for a password, and ends some seconds after the other host was last heard.
   return {ssh,

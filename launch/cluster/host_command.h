@@ -13,6 +13,9 @@ namespace troupe::launch::cluster {
 /// Whether all ranks of a group are on the controller's host.
 bool is_here(const NodeSpec& node, const Hosts& hosts);
 
+/// Those of which that is so.
+std::vector<NodeSpec> nodes_here(std::vector<NodeSpec> nodes, const Hosts& hosts);
+
 /// How a group is started from the controller's host, and where it reaches the controller.
 struct HostStart {
   std::vector<std::string> command;

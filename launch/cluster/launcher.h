@@ -26,14 +26,4 @@ struct LaunchOptions {
 /// process's exit code. Throws Failure.
 int launch(const LaunchOptions& options);
 
-/// A run and its groups.
-struct ClusterRun {
-  recipes::Resolved run;  ///< with parallel.* of the policy's group
-  std::vector<NodeSpec> nodes;
-  Hosts hosts;  ///< of the cluster file; none with Via::local
-};
-/// Resolves the run and reads the cluster file, whose groups must be able to hold the run's models.
-/// Throws Failure.
-ClusterRun resolve_cluster(const LaunchOptions& options);
-
 }  // namespace troupe::launch::cluster

@@ -7,7 +7,8 @@
 #include "engine/base/text/text.h"
 #include "engine/checkpoint/load_decoder.h"
 #include "launch/cluster/cluster_memory.h"
-#include "launch/cluster/launcher.h"
+#include "launch/cluster/cluster_run.h"
+#include "launch/cluster/host_command.h"
 #include "launch/commands/explain/data_preview.h"
 #include "launch/commands/explain/example_text.h"
 #include "launch/commands/explain/preview_text.h"
@@ -281,8 +282,9 @@ void print_memory(const cluster::ClusterRun& cluster, const engine::models::Deco
   std::cout << "\nMemory\n";
   if (!cluster.nodes.empty()) {
     print_groups(cluster, spec);
-    return value_or_throw(
-        print_available(place.room.least(), check_memory(config, cluster.nodes, spec, place.room)));
+    return value_or_throw(print_available(
+        place.room.least(),
+        check_memory(config, nodes_here(cluster.nodes, cluster.hosts), spec, place.room)));
   }
   print_parts(config, spec);
   const auto enough = print_available(place.room.least(), check_memory(config, spec, place));
@@ -291,8 +293,9 @@ void print_memory(const cluster::ClusterRun& cluster, const engine::models::Deco
 }
 
 cluster::ClusterRun resolved(const ExplainOptions& options) {
-  if (!options.cluster.empty()) return cluster::resolve_cluster({options.cluster, options.sources});
-  return {value_or_throw(recipes::resolve(options.sources)), {}};
+  if (!options.cluster.empty())
+    return cluster::resolve_cluster(options.sources, options.cluster, options.via);
+  return {value_or_throw(recipes::resolve(options.sources)), {}, {}};
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "launch/cluster/hosts.h"
 #include "launch/commands/explain/machine.h"
 #include "launch/recipes/resolve.h"
 
@@ -17,7 +19,8 @@ struct ExplainOptions {
   bool data = true;             ///< read the data, and estimate the run
   std::int64_t examples = 0;    ///< instead, print the first examples as JSON lines; 0: none
   MachineOptions machine = {};
-  std::string cluster = {};  ///< path of a cluster file; "": the run is no launch
+  std::string cluster = {};              ///< path of a cluster file; "": the run is no launch
+  std::optional<cluster::Via> via = {};  ///< how its groups would be started
 };
 /// Returns the exit code. Throws Failure.
 int explain(const ExplainOptions& options);

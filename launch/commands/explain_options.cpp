@@ -82,7 +82,8 @@ std::function<int()> launch_action(const LaunchArguments& arguments) {
   const std::string& name = arguments.words.front();
   CLI::App command("the run", name);
   if (name == "explain") {
-    ExplainOptions options{.sources = {}, .cluster = arguments.cluster};
+    ExplainOptions options{
+        .sources = {}, .cluster = arguments.cluster, .via = via_of(arguments.via)};
     add_explain_options(command, options);
     add_logging(command);
     parse_rest(command, arguments.words);

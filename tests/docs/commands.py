@@ -14,7 +14,7 @@ SHELLS = {"", "sh", "bash", "console", "shell"}
 # The first word of a command, behind a prompt and variables.
 COMMAND = re.compile(
     r"(?:\$ )?(?:[A-Z_]+=\S+ +)*(?:\(umask|troupe|(?:build/release/|venv/bin/|launch/|tests/|cmake/)\S+|mpirun|curl|python3|pip|hf|podman|docker"
-    r"|cmake|ctest|ninja|cd|cp|tar|apt|apt-get|xargs|source|openssl|git|bash|sh|kill|export|mkdir|cat|echo|sbatch|srun)(?: |$)"
+    r"|cmake|ctest|ninja|cd|cp|tar|apt|apt-get|xargs|source|openssl|git|bash|sh|kill|export|mkdir|cat|echo|salloc|sbatch|srun)(?: |$)"
 )
 
 

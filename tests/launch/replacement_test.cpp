@@ -118,7 +118,7 @@ TEST(ReplacedNodes, AreThoseWhoseWorkAnotherProcessCanDo) {
       "groups: [{role: policy}, {role: reference}, {role: rollout, count: 2}, {role: verifier}]",
       "cluster.yaml", grpo());
   ASSERT_TRUE(groups);
-  const auto nodes = cluster::nodes_of(*groups);
+  const auto nodes = cluster::nodes_of(groups->groups);
   config::RunConfig config = grpo();
   EXPECT_THAT(cluster::replaced_nodes(config, nodes),
               testing::ElementsAre("reference", "rollout-0", "rollout-1", "verifier"));

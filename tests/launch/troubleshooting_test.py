@@ -50,7 +50,7 @@ class Troubleshooting(unittest.TestCase):
         if self.troupe("--version", address_space=450 << 20)[0] != 0:  # AddressSanitizer's shadow memory
             self.printed.update(quote for quote in quotes() if quote.startswith("out of memory"))
             self.skipTest("the program itself needs a larger address space")
-        status, text = self.sft("memory", address_space=450 << 20)
+        status, text = self.sft("memory", "train.batch_size=800", "train.micro_batch_tokens=1048576", address_space=450 << 20)
         self.assertEqual(status, 10, text)
         self.assertIn("ulimit -v limits the address space", text)
 

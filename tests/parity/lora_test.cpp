@@ -70,12 +70,13 @@ struct LoraResult {
 };
 
 LoraResult measure_lora(const GridModel& model, const Mesh& mesh, const engine::loss::AnyLoss& loss,
-                        const Experience& batch, int micro_batch_tokens) {
+                        const Experience& batch, int micro_batch_tokens,
+                        bool divides_rows = false) {
   const auto device = engine::ops::make_cpu_device({.threads = 1});
   // A large eps keeps the step a smooth function of the gradient, so that updates can be compared
   // at all.
   Trainer trainer(
-      grid_decoder(*device, model, 3, mesh, true),
+      grid_decoder(*device, model, 3, mesh, true, {}, 1, divides_rows),
       {.micro_batch_tokens = micro_batch_tokens, .optimizer = {.eps = 1e-3}, .adapter_seed = 9},
       &mesh);
   auto& parameters = trainer.model().parameters();
@@ -125,6 +126,32 @@ TEST(LoraParity, AGroupTrainsTheAdapterThatOneRankTrains) {
              })) {
           if (!rank.weights.empty()) expect_near_lora(rank, one);
           EXPECT_EQ(rank.loss > 0, true);
+        }
+      }
+    }
+}
+
+// Sequence parallelism: the same sums in another order.
+TEST(LoraParity, RowsThatTensorRanksDivideTrainTheSameAdapter) {
+  for (const auto& base : grid_models())
+    for (const auto& config : {plain(), with_dropout(), of_the_head()}) {
+      const GridModel model = adapted(base, config);
+      const Experience batch = full_batch(5, 8, 1, model.spec.vocabulary);
+      for (const Grid grid : {Grid{1, 2}, Grid{1, 4}, Grid{.tp = 2, .pp = 2}}) {
+        if (grid.tp > model.max_tp) continue;
+        SCOPED_TRACE(cat(model.title, " ", to_string(grid), " dropout ", config.dropout, " ",
+                         config.targets[0]));
+        const auto measure = [&](bool divides_rows) {
+          return on_grid(grid, [&](const Mesh& mesh) {
+            return measure_lora(model, mesh, algorithms::SftLoss{}, batch, 60, divides_rows);
+          });
+        };
+        const auto whole = measure(false), divided = measure(true);
+        for (std::size_t rank = 0; rank < whole.size(); ++rank) {
+          if (whole[rank].weights.empty()) continue;
+          EXPECT_LT(lora_distance(divided[rank].gradient, whole[rank].gradient), 2e-6);
+          EXPECT_LT(lora_distance(divided[rank].weights, whole[rank].weights), 2e-6);
+          EXPECT_LT(lora_distance(divided[rank].logp, whole[rank].logp), 2e-6);
         }
       }
     }

@@ -86,14 +86,25 @@ Result<JoinedAdapter> read_peft(const std::string& folder, const models::Decoder
   return out;
 }
 
+/// Removes modules whose matrices are both zero: parts of a joined matrix that the adapter does not
+/// have. A module that was not trained yet has random values in lora_A.
+void drop_absent(JoinedAdapter& joined) {
+  const auto zero = [](const std::vector<float>& values) {
+    return std::ranges::all_of(values, [](float value) { return value == 0; });
+  };
+  std::erase_if(joined.modules,
+                [&](const auto& each) { return zero(each.second.a) && zero(each.second.b); });
+}
+
 }  // namespace
 
 Result<> adapter_to_peft(const checkpoint::AdapterSettings& settings, const std::string& model,
                          const std::string& to) {
   auto spec = spec_of(model);
   RETURN_IF_ERROR(spec);
-  const auto joined = checkpoint::read_megatron_adapter(*spec, settings);
+  auto joined = checkpoint::read_megatron_adapter(*spec, settings);
   RETURN_IF_ERROR(joined);
+  drop_absent(*joined);
   adapter::LoraConfig config{
       .targets = {}, .rank = static_cast<int>(joined->rank), .alpha = joined->alpha};
   for (const auto& [module, each] : joined->modules) config.targets.push_back(module);

@@ -315,6 +315,24 @@ TEST_F(PublishedCommand, NamesBothValuesOfAContradiction) {
               HasSubstr("expected at least --seq-length 32"));
 }
 
+TEST_F(PublishedCommand, TakesValuesThatChangeNoShape) {
+  const Words words = published(model_, root_ + "/run");
+  const auto with = [&](Words more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return result(more);
+  };
+  EXPECT_THAT(result(changed(words, "--rotary-base", {"500000"})),
+              HasSubstr("model_overrides.rope_theta=5e+05"));
+  EXPECT_THAT(result(changed(words, "--rotary-base", {"0"})),
+              HasSubstr("--rotary-base 0: expected a positive number"));
+  EXPECT_THAT(with({"--norm-epsilon", "1e-4"}), HasSubstr("model_overrides.rms_norm_eps=1e-04"));
+  EXPECT_THAT(with({"--rotary-percent", "0.5"}),
+              HasSubstr("--rotary-percent 0.5 contradicts config.json, which says 1: 4 of 4"));
+  EXPECT_THAT(with({"--context-parallel-size", "2", "--context-parallel-algo", "ulysses_cp_algo",
+                    "--ulysses-degree-in-cp", "2"}),
+              testing::Not(HasSubstr("parallel.ulysses_degree")));
+}
+
 TEST_F(PublishedCommand, TakesMegatronsDefaultsOfFlagsThatAreLeftOut) {
   const Words words = published(model_, root_ + "/run");
   const std::string found =

@@ -169,5 +169,48 @@ TEST(Inference, EndTokensAndModelFlagsAreChecked) {
   EXPECT_THAT(trained.err, HasSubstr("--top-k: a flag of inference, not of pretrain_gpt"));
 }
 
+// That of a run, its checkpoint in PEFT's form, and its checkpoint in Megatron's.
+TEST(Inference, TakesAnAdapterInItsThreeForms) {
+  const std::string root = scratch_folder(), run = root + "/run", lora = root + "/lora";
+  std::string rows;
+  for (const char* answer : {"A cat.", "The dog ran.", "Lily.", "It is red."})
+    rows += cat("{\"instruction\": \"how are you?\", \"output\": \"", answer, "\"}\n");
+  value_or_throw(write_file_durably(root + "/rows.jsonl", rows));
+  const ProgramOutput trained = run_program(cat(
+      "posttrain_gpt --stage sft --is-instruction-dataset --finetune --prompt-type empty --load ",
+      story_model, " --tokenizer-name-or-path ", story_model, " --data-path ", root,
+      "/rows.jsonl --save ", run,
+      " --seq-length 64 --micro-batch-size 1 --global-batch-size 4 --train-iters 3 --lr 0.03 "
+      "--lr-decay-style constant --norm-epsilon 1e-5 --attention-dropout 0 --hidden-dropout 0 "
+      "--lora-r 4 --lora-alpha 8 --lora-target-modules linear_qkv linear_proj linear_fc1 "
+      "linear_fc2"));
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  fs::create_directory(lora);
+  fs::rename(run + "/iter_0000003", lora + "/iter_0000003");
+  fs::rename(run + "/latest_checkpointed_iteration.txt",
+             lora + "/latest_checkpointed_iteration.txt");
+  const std::string expected =
+      trimmed(generated(story_model, cat("--adapter ", run, "/latest --temperature 0")));
+  ASSERT_NE(expected, trimmed(generated(story_model, "--temperature 0")));
+  for (const std::string& folder : {run, run + "/latest", lora}) {
+    const ProgramOutput said = run_script(
+        cat("--task greedy --max-new-tokens 9 --load ", story_model, " --tokenizer-name-or-path ",
+            story_model, " --lora-r 4 --lora-alpha 8 --lora-load ", folder));
+    ASSERT_EQ(said.code, 0) << said.err;
+    EXPECT_THAT(answers(said.out), ElementsAre(expected)) << folder;
+  }
+  EXPECT_THAT(run_script(cat("--task greedy --load ", story_model, " --tokenizer-name-or-path ",
+                             story_model, " --lora-r 3 --lora-load ", run))
+                  .err,
+              HasSubstr("--lora-r 3 contradicts"));
+  const ProgramOutput converted = run_program(
+      cat("convert --load-model-type mg --save-model-type hf --save-lora-to-hf --lora-alpha 8 "
+          "--lora-r 4 --load-dir ",
+          lora, " --save-dir ", root, "/hf --hf-cfg-dir ", story_model));
+  ASSERT_EQ(converted.code, 0) << converted.err;
+  EXPECT_EQ(trimmed(generated(story_model, cat("--adapter ", root, "/hf --temperature 0"))),
+            expected);
+}
+
 }  // namespace
 }  // namespace troupe::launch::tools::megatron

@@ -102,5 +102,14 @@ TEST(ScriptLauncher, StartsACommandOfAScript) {
   EXPECT_THAT(said.out, HasSubstr("preprocess: --qlora: an adapter over a quantized base"));
 }
 
+// mpirun waits for a minute when a rank fails.
+TEST(ScriptLauncher, FindsMistakesBeforeItStartsRanks) {
+  const ProgramOutput said =
+      run_bash(scratch_folder(), "torchrun --nproc_per_node 2 pretrain_gpt.py --train-samples 3\n");
+  EXPECT_EQ(said.code, 2);
+  EXPECT_THAT(said.err, HasSubstr("--train-samples: give --train-iters"));
+  EXPECT_THAT(said.err, testing::Not(HasSubstr("mpirun")));
+}
+
 }  // namespace
 }  // namespace troupe::launch
