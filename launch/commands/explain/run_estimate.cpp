@@ -36,8 +36,12 @@ struct LedgerBytes {
 };
 LedgerBytes ledger_bytes(const config::RunConfig& config, const RunSize& size) {
   // A token has an id, a log-probability, whether it was sampled, its text, and its mask.
-  constexpr double of_sample = 400, row_of_sample = 200, row = 400;
+  constexpr double of_sample = 400, row = 400;
   double of_token = 4 + 4 + 1 + 8;
+  // Of many samples that come together; of one that comes by itself.
+  const bool by_itself =
+      config.async.free() || config.rollout.source == config::SampleSource::service;
+  const double row_of_sample = by_itself ? 800 : 200;
   if (recipes::replays_sampling_mask(config))
     of_token += static_cast<double>(recipes::max_mask_bytes(config).token);
   const double steps = static_cast<double>(std::max<std::int64_t>(1, size.steps)),
