@@ -296,7 +296,7 @@ std::vector<SharedWeights> RolloutBatches::kept_versions() const {
 // a checkpoint before it is written.
 void RolloutBatches::save_kept(std::int64_t step, protocol::RunState& state) {
   const auto versions = kept_versions();
-  const auto samples = keeps_samples() ? finished_.all() : std::vector<FinishedSample>();
+  const auto samples = saves_samples() ? finished_.all() : std::vector<FinishedSample>();
   state.finished = samples.size();
   state.versions.clear();
   for (const auto& weights : versions) state.versions.push_back(weights->version);
@@ -320,7 +320,8 @@ Task<void> RolloutBatches::end_early(std::int64_t before, std::int64_t step,
                                      protocol::RunState& state) {
   add_batches(state);
   const std::uint64_t known = saved_ == step ? in_checkpoint_ : 0;
-  const bool added = batches_.external && c_.versions && step > 0 && finished_.count() != known;
+  const bool kept = batches_.external && saves_samples();
+  const bool added = kept && step > 0 && finished_.count() != known;
   co_await algorithms::end_early(c_, plan_, before, step, state, added);
 }
 

@@ -129,6 +129,9 @@ class RolloutBatches {
   bool overlaps() const { return batches_.async.on(); }
   bool free() const { return batches_.async.free(); }
   bool keeps_samples() const { return free() || batches_.external; }
+  bool saves_samples() const {
+    return keeps_samples() && c_.versions && c_.versions->keeps_samples();
+  }
   std::int64_t version_of(std::int64_t batch) const;
   Sampling sampling_of(std::int64_t version);
   void set_end(std::int64_t step);

@@ -104,6 +104,33 @@ std::string payload_of(const protocol::Completion& completion) {
   return out;
 }
 
+protocol::Completion completion_of(const std::string& payload, std::string_view what) {
+  const auto bytes = std::make_shared<const std::string>(payload);
+  std::string_view rest = *bytes;
+  const auto take = [&] {
+    std::uint64_t size = 0;
+    for (std::size_t i = 8; rest.size() >= 8 && i-- > 0;)
+      size = size << 8 | static_cast<unsigned char>(rest[i]);
+    if (rest.size() < 8 || size > rest.size() - 8)
+      throw Failure({Errc::corrupt, cat(what, ": expected a size and as many bytes, found ",
+                                        rest.size(), " bytes")});
+    const std::string_view part = rest.substr(8, size);
+    rest.remove_prefix(8 + size);
+    return part;
+  };
+  transports::wire::WireBody body;
+  body.header = std::string(take());
+  while (!rest.empty()) {
+    const std::string_view part = take();
+    body.parts.push_back({bytes, reinterpret_cast<const std::byte*>(part.data()), part.size()});
+  }
+  try {
+    return transports::wire::decode<protocol::Completion>(body, what);
+  } catch (const Failure& failure) {
+    throw Failure({Errc::corrupt, failure.error().what});
+  }
+}
+
 std::string hash_of_weights(std::vector<std::uint64_t> checksums) {
   std::ranges::sort(checksums);
   std::string bytes;

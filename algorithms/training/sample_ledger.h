@@ -75,6 +75,9 @@ class SampleLedger {
 /// those of transports/wire/codec.h.
 std::string payload_of(const actors::protocol::Completion& completion);
 
+/// The completion in a payload. Throws Failure (Errc::corrupt); `what` starts the message.
+actors::protocol::Completion completion_of(const std::string& payload, std::string_view what);
+
 /// XXH3-128 of the checksums of all tensors (8 bytes each, little-endian) in ascending order.
 std::string hash_of_weights(std::vector<std::uint64_t> checksums);
 

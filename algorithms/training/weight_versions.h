@@ -27,12 +27,14 @@ inline auto fields(FinishedSample& s) {
 class WeightVersions {
  public:
   virtual ~WeightVersions() = default;
-  /// Writes weights and samples durably, as files for the checkpoint of `step`, which is saved next
-  /// and takes them over: returns RunState::kept for its message. Throws Failure.
+  /// Makes weights and samples durable for the checkpoint of `step`, which is saved next and takes
+  /// over the files among them: returns RunState::kept for its message. Throws Failure.
   virtual std::string save(std::int64_t step, const std::vector<SharedWeights>& weights,
                            const std::vector<FinishedSample>& samples) = 0;
   /// The weights that are part of that checkpoint. Throws Failure.
   virtual SharedWeights load(std::int64_t step, std::uint64_t version) = 0;
+  /// Whether checkpoints have the samples; if not, a resumed run makes them again.
+  virtual bool keeps_samples() const { return true; }
   /// The samples that are part of that checkpoint; none where it has none. Throws Failure.
   virtual std::vector<FinishedSample> load_samples(std::int64_t step) = 0;
 };

@@ -12,6 +12,7 @@
 #include "engine/base/files/environment_error.h"
 #include "engine/base/files/file.h"
 #include "engine/base/files/file_parts.h"
+#include "engine/base/files/space_wait.h"
 #include "engine/base/text/text.h"
 
 namespace troupe::engine::checkpoint {
@@ -21,7 +22,9 @@ tl::unexpected<Error> system_error(const std::string& path, std::string_view ver
 }
 
 Result<OutputFile> OutputFile::create(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+  int fd = ::open(path.c_str(), flags, 0666);
+  for (SpaceWait space(path); fd < 0 && space.again(errno);) fd = ::open(path.c_str(), flags, 0666);
   if (fd < 0) return system_error(path, "create");
   return OutputFile(path, fd, true);
 }
@@ -56,9 +59,11 @@ void OutputFile::remove_created() const {
 
 Result<> OutputFile::write(std::span<const std::byte> bytes) {
   check(fd_ >= 0, "OutputFile: write after finish");
+  SpaceWait space(path_);
   while (!bytes.empty()) {
     const auto count = ::write(fd_, bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && space.again(errno)) continue;
     if (count < 0) return system_error(path_, "write");
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
@@ -67,7 +72,11 @@ Result<> OutputFile::write(std::span<const std::byte> bytes) {
 
 Result<> OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
   check(fd_ >= 0, "OutputFile: write after finish");
-  errno = troupe::write_at(fd_, bytes, offset);
+  SpaceWait space(path_);
+  const std::size_t size = bytes.size();
+  do {  // what was written is no longer part of `bytes`
+    errno = troupe::write_at(fd_, bytes, offset + (size - bytes.size()));
+  } while (errno != 0 && space.again(errno));
   if (errno != 0) return system_error(path_, "write");
   return {};
 }

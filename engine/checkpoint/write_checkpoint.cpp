@@ -19,6 +19,7 @@
 #include "engine/base/errors/check.h"
 #include "engine/base/files/environment_error.h"
 #include "engine/base/files/file.h"
+#include "engine/base/files/space_wait.h"
 #include "engine/base/text/text.h"
 #include "engine/base/threads/progress.h"
 #include "engine/checkpoint/leftovers.h"
@@ -259,12 +260,20 @@ class Protocol final : public CheckpointWrite {
     return act();
   }
   static Result<> make_folder(const std::string& path) {
-    return ::mkdir(path.c_str(), 0777) == 0 ? Result<>() : system_error(path, "create");
+    SpaceWait space(path);
+    while (::mkdir(path.c_str(), 0777) != 0)
+      if (!space.again(errno)) return system_error(path, "create");
+    return {};
   }
 
   Result<> begin() {
     RETURN_IF_ERROR(sweep());
-    RETURN_IF_ERROR(check_space(output_, tensor_bytes(), options_.free_bytes(output_)));
+    SpaceWait space(output_);
+    for (;;) {
+      const auto fits = check_space(output_, tensor_bytes(), options_.free_bytes(output_));
+      if (fits) break;
+      if (!space.again(ENOSPC)) return fits;
+    }
     return step("create folder", [&] { return make_folder(temporary_); });
   }
 

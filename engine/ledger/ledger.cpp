@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/errors/check.h"
+#include "engine/base/files/space_wait.h"
 #include "engine/base/text/text.h"
 #include "engine/base/threads/thread_with_blocked_signals.h"
 #include "engine/ledger/segments.h"
@@ -36,14 +37,12 @@ class GroupWriter {
   Result<int> write(std::vector<Pending>& group) {
     auto syncs = write_payloads(group);
     RETURN_IF_ERROR(syncs);
-    RETURN_IF_ERROR(before("begin"));
-    RETURN_IF_ERROR(store_.begin());
-    for (const Pending& each : group) {
-      RETURN_IF_ERROR(before("insert"));
-      RETURN_IF_ERROR(store_.insert(each.row));
+    SpaceWait space(store_.path());
+    for (;;) {
+      auto written = write_rows(group);
+      if (written) break;
+      if (!space.again(store_.roll_back())) return fail(written);
     }
-    RETURN_IF_ERROR(before("commit"));
-    RETURN_IF_ERROR(store_.commit());
     RETURN_IF_ERROR(before("committed"));
     for (const Pending& each : group)
       if (each.row.kind == Kind::removed) RETURN_IF_ERROR(segments_.remove(*each.row.segment));
@@ -51,6 +50,16 @@ class GroupWriter {
   }
 
  private:
+  Result<> write_rows(const std::vector<Pending>& group) {
+    RETURN_IF_ERROR(before("begin"));
+    RETURN_IF_ERROR(store_.begin());
+    for (const Pending& each : group) {
+      RETURN_IF_ERROR(before("insert"));
+      RETURN_IF_ERROR(store_.insert(each.row));
+    }
+    RETURN_IF_ERROR(before("commit"));
+    return store_.commit();
+  }
   Result<int> write_payloads(std::vector<Pending>& group) {
     std::int64_t sequence = store_.chain().length;
     for (Pending& each : group) {

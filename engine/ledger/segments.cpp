@@ -68,8 +68,8 @@ Result<> SegmentWriter::write(std::int64_t sequence, const Place& place, std::st
   frame += hash;
   written_ = true;
   const std::string path = folder_.path_of(segment_name(segment_));
-  RETURN_IF_ERROR(write_whole(file_.get(), frame, path));
-  return write_whole(file_.get(), payload, path);
+  RETURN_IF_ERROR(write_whole(file_.get(), frame, path, OnFullDisk::wait));
+  return write_whole(file_.get(), payload, path, OnFullDisk::wait);
 }
 
 Result<int> SegmentWriter::sync() {

@@ -1,5 +1,6 @@
 #include "engine/ledger/store.h"
 
+#include "engine/base/files/space_wait.h"
 #include "engine/base/json/fields.h"
 #include "engine/base/text/parse.h"
 #include "engine/base/text/text.h"
@@ -91,6 +92,18 @@ Result<> prepare_database(Database& database, const std::string& path) {
       cat("BEGIN IMMEDIATE;", schema, "PRAGMA user_version = ", store_format, "; COMMIT"));
 }
 
+// The same on a disk that may be full for a while.
+Result<> prepare_with_space(Database& database, const std::string& path) {
+  SpaceWait space(path);
+  for (;;) {
+    const auto prepared = prepare_database(database, path);
+    if (prepared) return {};
+    const int code = database.system_error();
+    static_cast<void>(database.run("ROLLBACK"));
+    if (!space.again(code)) return prepared;
+  }
+}
+
 }  // namespace
 
 Result<Store> Store::open(const OutputFolder& output) {
@@ -101,7 +114,7 @@ Result<Store> Store::open(const OutputFolder& output) {
   }
   auto database = Database::open(path, Database::Access::write);
   RETURN_IF_ERROR(database);
-  RETURN_IF_ERROR(prepare_database(*database, path));
+  RETURN_IF_ERROR(prepare_with_space(*database, path));
   auto insert = database->prepare("INSERT INTO events VALUES(?,?,?,?,?,?,?,?,?,?,?)");
   RETURN_IF_ERROR(insert);
   Store out(std::move(*database), std::move(*insert), path);
@@ -169,6 +182,19 @@ Result<> Store::verify(const Anchor& from) {
       return fail(Errc::corrupt, cat(path_, ": row ", at.length, ": expected the hash ", at.head,
                                      " of its content, found ", rows->text(10)));
   }
+}
+
+Result<> Store::begin() {
+  begun_ = chain_;
+  return database_.run("BEGIN IMMEDIATE");
+}
+
+int Store::roll_back() {
+  const int code = database_.system_error();
+  // SQLite has done so itself where it could not continue.
+  static_cast<void>(database_.run("ROLLBACK"));
+  chain_ = begun_;
+  return code;
 }
 
 Result<> Store::insert(const Row& row) {

@@ -18,6 +18,7 @@ class Store {
 
   /// The last row and its hash.
   const Anchor& chain() const { return chain_; }
+  const std::string& path() const { return path_; }
   /// Errc::corrupt unless the rows from `from` on continue its hash to the last one.
   Result<> verify(const Anchor& from);
   /// The largest number of a segment that a row has; 0 without one.
@@ -25,11 +26,14 @@ class Store {
   /// Segments with payloads, with the last batch of these: those that are kept, or were removed.
   Result<std::map<std::int64_t, std::int64_t>> segments(bool removed);
 
-  Result<> begin() { return database_.run("BEGIN IMMEDIATE"); }
+  Result<> begin();
   /// Adds the next row of the chain; its number is chain().length.
   Result<> insert(const Row& row);
   /// When it returns the rows are durable.
   Result<> commit() { return database_.run("COMMIT"); }
+  /// After an error since begin(): the rows since then are none of the chain. The errno value of
+  /// the error, if it was one of a file; else 0.
+  int roll_back();
 
  private:
   Store(Database database, Statement insert, std::string path)
@@ -39,7 +43,7 @@ class Store {
   Database database_;
   Statement insert_;
   std::string path_;
-  Anchor chain_;
+  Anchor chain_, begun_;  ///< begun_: at begin()
 };
 
 }  // namespace troupe::engine::ledger

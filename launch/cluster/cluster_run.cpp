@@ -43,6 +43,14 @@ void take_parallel(recipes::Resolved& run, const NodeSpec& policy, const std::st
   run.config.parallel = policy.parallel;
 }
 
+// Throws Failure where nothing would record what happened to a sample whose process is lost.
+void check_recorded(const config::RunConfig& config) {
+  if (config.ledger == config::LedgerUse::off)
+    throw Failure({Errc::usage,
+                   "ledger: expected on in a run of several processes, found off: the ledger has "
+                   "what a lost process had done"});
+}
+
 // Throws Failure if clients could not reach the server of a rollout.
 void check_served(const config::RunConfig& config, const NodeSpec& node) {
   if (config.serve.listen.empty() || node.role != recipes::Role::rollout ||
@@ -92,6 +100,7 @@ ClusterRun resolve_cluster(const recipes::Sources& sources, const std::string& c
   for (const NodeSpec& node : out.nodes)
     if (node.role == recipes::Role::policy) take_parallel(run, node, cluster);
   value_or_throw(recipes::check_profile_ranks(run.config, largest_group(out.nodes)));
+  check_recorded(run.config);
   for (const NodeSpec& node : out.nodes) {
     value_or_throw(
         run::check_grid(config_on(node, run.config), node.role, node.parallel, node.name));

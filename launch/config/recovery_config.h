@@ -1,4 +1,4 @@
-// The section `recovery` of a run file: the replacement of processes of `troupe launch`.
+// The section `recovery` of a run file: what a run survives.
 #pragma once
 
 #include <chrono>
@@ -10,6 +10,7 @@
 namespace troupe::launch::config {
 
 struct RecoveryConfig {
+  double disk_wait = 60;
   std::int64_t restarts = 3;
   std::int64_t window = 60;
   double silence = 5;
@@ -20,6 +21,10 @@ struct RecoveryConfig {
   bool replaces() const { return restarts > 0; }
 
   static void each_field(auto& self, auto&& field) {
+    field(
+        "disk_wait", self.disk_wait, Range{0, 3600},
+        "seconds for which the run waits for space when the disk of output is full, before it ends "
+        "with exit code 7; 0: it ends at once (operations.md#full-disks)");
     field(
         "restarts", self.restarts, Range{0, 1000},
         "cluster: processes of a role (rollout, verifier, reward, a reference that does not move) "

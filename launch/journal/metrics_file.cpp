@@ -12,14 +12,15 @@
 
 namespace troupe::launch::journal {
 
-Result<LineFile> LineFile::open(const OutputFolder& folder, const std::string& name) {
+Result<LineFile> LineFile::open(const OutputFolder& folder, const std::string& name,
+                                OnFullDisk full) {
   auto file = folder.append(name);
   RETURN_IF_ERROR(file);
-  return LineFile(std::move(*file), folder.path_of(name));
+  return LineFile(std::move(*file), folder.path_of(name), full);
 }
 
 Result<> LineFile::append(std::string_view text) {
-  return write_whole(file_.get(), text, path_);
+  return write_whole(file_.get(), text, path_, full_);
 }
 
 Result<> LineFile::sync() {

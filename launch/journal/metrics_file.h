@@ -10,6 +10,7 @@
 #include "algorithms/training/journal.h"
 #include "engine/base/errors/error.h"
 #include "engine/base/files/output_folder.h"
+#include "engine/base/files/system_calls.h"
 #include "engine/base/json/json.h"
 #include "engine/checkpoint/running_checksum.h"
 
@@ -20,7 +21,8 @@ namespace troupe::launch::journal {
 class LineFile {
  public:
   /// Appends to FOLDER/NAME, which is created if it is missing. Errc::io.
-  static Result<LineFile> open(const OutputFolder& folder, const std::string& name);
+  static Result<LineFile> open(const OutputFolder& folder, const std::string& name,
+                               OnFullDisk full = OnFullDisk::fail);
   /// Appends `text`, which ends with a newline. Errc::io.
   Result<> append(std::string_view text);
   /// fdatasync: the appended lines survive a power failure, if the name of the file does
@@ -28,9 +30,11 @@ class LineFile {
   Result<> sync();
 
  private:
-  LineFile(Descriptor file, std::string path) : file_(std::move(file)), path_(std::move(path)) {}
+  LineFile(Descriptor file, std::string path, OnFullDisk full)
+      : file_(std::move(file)), path_(std::move(path)), full_(full) {}
   Descriptor file_;
   std::string path_;
+  OnFullDisk full_;
 };
 
 /// {"step":3,"loss":2.5,...}; non-finite values become null.

@@ -209,7 +209,7 @@ void RunJournal::open_files(std::int64_t done_steps) {
     return value_or_throw(truncate_after(folder_, name, last, once));
   };
   const auto open = [&](const std::string& name) {
-    return value_or_throw(LineFile::open(folder_, name));
+    return value_or_throw(LineFile::open(folder_, name, OnFullDisk::wait));
   };
   KeptLines metrics = truncate("metrics.jsonl", true), samples = truncate("samples.jsonl", false);
   const auto expected = expected_ ? expected_ : committed_lines(folder_, done_steps);
@@ -343,7 +343,7 @@ void RunJournal::sample(std::int64_t step, const algorithms::Sample& given) {
   algorithms::Sample sample = given;
   if (pieces_ && !sample.sampled.empty()) sample.pieces = pieces_(sample.ids, sample.sampled);
   if (!files_->samples) {
-    files_->samples = value_or_throw(LineFile::open(folder_, "samples.jsonl"));
+    files_->samples = value_or_throw(LineFile::open(folder_, "samples.jsonl", OnFullDisk::wait));
     files_->texts.emplace(folder_, "samples.txt", files_->texts_rewritten);
   }
   const std::string line = sample_line(step, sample);

@@ -59,8 +59,12 @@ journal::MegatronLogOptions megatron_log(const config::RunConfig& config) {
 
 std::string VersionStore::save(std::int64_t step,
                                const std::vector<algorithms::SharedWeights>& weights,
-                               const std::vector<algorithms::FinishedSample>& samples) {
-  return stage_kept(session_.folder(), step, weights, samples);
+                               const std::vector<algorithms::FinishedSample>&) {
+  return stage_kept(session_.folder(), step, weights);
+}
+
+bool VersionStore::keeps_samples() const {
+  return session_.config().ledger == config::LedgerUse::on;
 }
 
 algorithms::SharedWeights VersionStore::load(std::int64_t step, std::uint64_t version) {
@@ -73,8 +77,8 @@ std::vector<algorithms::FinishedSample> VersionStore::load_samples(std::int64_t 
   check(step == session_.done(), "VersionStore: another checkpoint than that of the session");
   const std::string& checkpoint = session_.resume_from();
   if (!session_.state()) return {};
-  return read_kept_samples(checkpoint,
-                           kept_bounds(session_.config(), checkpoint, *session_.state()));
+  std::vector<std::string> told;  // when the checkpoint was verified
+  return finished_samples(session_.config(), checkpoint, *session_.state(), told);
 }
 
 AlgorithmRun::AlgorithmRun(const Session& session, profile::RunProfile& profile)

@@ -21,7 +21,8 @@
 
 namespace troupe::launch::run {
 
-/// VersionStore: the weights and samples that an asynchronous run keeps in its checkpoints.
+/// VersionStore: the weights that an asynchronous run keeps in its checkpoints, and its finished
+/// samples, which are in its ledger: a checkpoint is saved when their rows are durable.
 class VersionStore final : public algorithms::WeightVersions {
  public:
   /// `session`: the run's; outlives the store. Those that are loaded are of the checkpoint that it
@@ -30,6 +31,7 @@ class VersionStore final : public algorithms::WeightVersions {
 
   std::string save(std::int64_t step, const std::vector<algorithms::SharedWeights>& weights,
                    const std::vector<algorithms::FinishedSample>& samples) override;
+  bool keeps_samples() const override;
   algorithms::SharedWeights load(std::int64_t step, std::uint64_t version) override;
   std::vector<algorithms::FinishedSample> load_samples(std::int64_t step) override;
 

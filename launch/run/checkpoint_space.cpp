@@ -1,9 +1,11 @@
 #include "launch/run/checkpoint_space.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
 #include "actors/roles/weights.h"
+#include "engine/base/files/space_wait.h"
 #include "engine/base/log/log.h"
 #include "engine/base/text/text.h"
 #include "engine/checkpoint/disk_space.h"
@@ -78,6 +80,12 @@ void check_checkpoint_space(const config::RunConfig& config,
     log_warning(cat("train.keep_last: ", coming, " more checkpoints of ",
                     checkpoint::mebibytes(needed), " need ", checkpoint::mebibytes(all), ", ",
                     free >> 20, " MiB are free in ", config.output));
+}
+
+void wait_for_space(const config::RunConfig& config) {
+  const std::chrono::duration<double> longest(config.recovery.disk_wait);
+  wait_for_disk_space(std::chrono::duration_cast<std::chrono::milliseconds>(longest),
+                      [](const std::string& text) { log_warning(text); });
 }
 
 }  // namespace troupe::launch::run

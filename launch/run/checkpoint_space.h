@@ -23,4 +23,7 @@ std::uint64_t checkpoint_bytes(const config::RunConfig& config,
 void check_checkpoint_space(const config::RunConfig& config,
                             const engine::models::DecoderSpec& spec);
 
+/// From now on the files of the run wait for space on a full disk as recovery.disk_wait says.
+void wait_for_space(const config::RunConfig& config);
+
 }  // namespace troupe::launch::run

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <memory>
-#include <span>
 
 #include "engine/base/text/text.h"
 #include "engine/checkpoint/safetensors.h"
-#include "engine/checkpoint/safetensors_writer.h"
 #include "transports/wire/codec.h"
 
 namespace troupe::launch::run {
@@ -38,13 +36,6 @@ std::string name_of_part(std::size_t part) {
   return cat("part-", part);
 }
 
-std::span<const std::byte> bytes_of(const wire::WireBody& body, std::string_view name) {
-  if (name == format_name) return std::as_bytes(std::span(&format, 1));
-  if (name == "header") return std::as_bytes(std::span(body.header));
-  const auto& part = body.parts.at(std::stoull(std::string(name.substr(5))));
-  return {part.data, part.size};
-}
-
 std::shared_ptr<std::vector<std::byte>> copy_of(const checkpoint::SafetensorsFile& file,
                                                 const std::string& name) {
   const auto* tensor = file.find(name);
@@ -57,23 +48,6 @@ std::shared_ptr<std::vector<std::byte>> copy_of(const checkpoint::SafetensorsFil
 }
 
 }  // namespace
-
-void write_finished_samples(const std::string& path, const Samples& samples) {
-  const auto body = wire::encode(samples, nullptr);
-  std::vector<checkpoint::SafetensorsWriter::Plan> plans;
-  const auto add = [&](const std::string& name, std::size_t size) {
-    plans.push_back({name, checkpoint::StoredType::u8, {static_cast<std::int64_t>(size)}});
-  };
-  add(format_name, sizeof format);
-  add("header", body.header.size());
-  for (std::size_t part = 0; part < body.parts.size(); ++part)
-    add(name_of_part(part), body.parts[part].size);
-  auto writer = value_or_throw(checkpoint::SafetensorsWriter::create(path, plans));
-  const auto tensors = writer.tensors();
-  for (const auto& tensor : tensors)
-    value_or_throw(writer.write_bytes(tensor.name, bytes_of(body, tensor.name)));
-  value_or_throw(writer.finish());
-}
 
 Samples read_finished_samples(const std::string& path) {
   const auto file = value_or_throw(checkpoint::SafetensorsFile::open(path));

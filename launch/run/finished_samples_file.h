@@ -1,6 +1,6 @@
-// The file of finished samples beside a checkpoint of async.mode free: the wire form of the list,
-// as the tensors `header` and `part-N` of a safetensors file, and `format` with the number of the
-// format. Files of format 1, without that tensor, have no sampling masks.
+// The file of finished samples in a checkpoint that was saved before ledgers had them: the wire
+// form of the list, as the tensors `header` and `part-N` of a safetensors file, and `format` with
+// the number of the format. Files of format 1, without that tensor, have no sampling masks.
 #pragma once
 
 #include <string>
@@ -10,9 +10,6 @@
 
 namespace troupe::launch::run {
 
-/// Durably. Throws Failure: Errc::io.
-void write_finished_samples(const std::string& path,
-                            const std::vector<algorithms::FinishedSample>& samples);
 /// Throws Failure: Errc::not_found, corrupt.
 std::vector<algorithms::FinishedSample> read_finished_samples(const std::string& path);
 

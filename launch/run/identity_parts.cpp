@@ -27,8 +27,9 @@ using checkpoint::Identity;
 using checkpoint::InputPart;
 
 // How a run is executed, displayed and saved.
-constexpr std::array<std::string_view, 39> without_effect{"algorithm",
+constexpr std::array<std::string_view, 40> without_effect{"algorithm",
                                                           "ledger",
+                                                          "recovery.disk_wait",
                                                           "output_mode",
                                                           "timeline.max_mib",
                                                           "recovery.restarts",

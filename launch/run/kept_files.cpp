@@ -163,9 +163,8 @@ std::string find_bad_value(const FinishedSample& sample, const KeptBounds& bound
 }  // namespace
 
 std::string stage_kept(const OutputFolder& output, std::int64_t step,
-                       const std::vector<algorithms::SharedWeights>& weights,
-                       const std::vector<FinishedSample>& samples) {
-  if (weights.empty() && samples.empty()) return "";
+                       const std::vector<algorithms::SharedWeights>& weights) {
+  if (weights.empty()) return "";
   const std::string name = cat(checkpoint::temporary_prefix, step, "-", ::getpid());
   const auto all = value_or_throw(output.folder(std::string(checkpoint::versions_folder)));
   std::error_code ignored;
@@ -174,8 +173,6 @@ std::string stage_kept(const OutputFolder& output, std::int64_t step,
   try {
     for (const auto& each : weights)
       write_version(folder.path_of(version_name(each->version)), *each);
-    if (!samples.empty())
-      write_finished_samples(folder.path_of(std::string(samples_name)), samples);
     value_or_throw(sync_directory(folder.path()));
   } catch (...) {
     fs::remove_all(folder.path(), ignored);
@@ -210,6 +207,12 @@ std::vector<FinishedSample> read_kept_samples(const std::string& checkpoint,
   const KeptFile file = kept_samples(checkpoint);
   if (file.path.empty()) return {};
   auto samples = read_finished_samples(file.path);
+  check_samples(samples, file.path, bounds);
+  return samples;
+}
+
+void check_samples(const std::vector<FinishedSample>& samples, const std::string& where,
+                   const KeptBounds& bounds) {
   for (std::size_t i = 0; i < samples.size(); ++i) {
     std::string bad = find_bad_value(samples[i], bounds);
     const auto order = [](const FinishedSample& s) {
@@ -218,10 +221,9 @@ std::vector<FinishedSample> read_kept_samples(const std::string& checkpoint,
     if (bad.empty() && i > 0 && order(samples[i]) <= order(samples[i - 1]))
       bad = "expected the samples in the order of batches and ids";
     if (!bad.empty())
-      throw Failure({Errc::corrupt, cat(file.path, ": sample ", samples[i].completion.sample_id,
+      throw Failure({Errc::corrupt, cat(where, ": sample ", samples[i].completion.sample_id,
                                         " of batch ", samples[i].batch, ": ", bad)});
   }
-  return samples;
 }
 
 }  // namespace troupe::launch::run

@@ -1,10 +1,12 @@
 #include "launch/run/ledger.h"
 
+#include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "engine/base/log/log.h"
 #include "engine/base/text/text.h"
-#include "engine/checkpoint/write_checkpoint.h"
+#include "launch/run/recorded_samples.h"
 
 namespace troupe::launch::run {
 
@@ -12,23 +14,22 @@ using engine::ledger::Anchor, engine::ledger::Ledger, engine::ledger::LedgerCoun
 
 std::optional<Anchor> ledger_anchor(const Session& session) {
   if (!session.resumes_in_output()) return std::nullopt;
-  const std::string path = cat(session.resume_from(), "/", engine::checkpoint::journal_file);
-  const auto journal = read_json(path);
-  const Json* stored = journal ? journal->find("ledger") : nullptr;
-  if (!stored) return std::nullopt;
-  Anchor anchor;
-  anchor.length = value_or_throw(get_integer(*stored, "length", path));
-  anchor.head = value_or_throw(get_string(*stored, "head", path));
+  const auto anchor = anchor_of(session.resume_from());
+  if (!anchor) return std::nullopt;
   if (session.folder().contains(std::string(engine::ledger::database_name))) return anchor;
   log_warning(cat(session.config().output, ": expected ", engine::ledger::database_name,
-                  " with the ", anchor.length, " rows that it had when checkpoint-", session.done(),
+                  " with the ", anchor->length, " rows that it had when checkpoint-",
+                  session.done(),
                   " was saved, found none: a new ledger begins here, and `troupe "
                   "audit` cannot examine the steps before"));
   return std::nullopt;
 }
 
 std::unique_ptr<Ledger> open_ledger(const Session& session, const std::optional<Anchor>& anchor) {
-  return value_or_throw(Ledger::open(session.folder(), anchor));
+  engine::ledger::LedgerOptions options;
+  // A full disk is waited for within it.
+  options.timeout += std::chrono::seconds(std::llround(session.config().recovery.disk_wait));
+  return value_or_throw(Ledger::open(session.folder(), anchor, std::move(options)));
 }
 
 Json ledger_header(const config::RunConfig& config) {

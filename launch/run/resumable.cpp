@@ -7,6 +7,7 @@
 #include "launch/recipes/lora.h"
 #include "launch/recipes/model_spec.h"
 #include "launch/recipes/recipes.h"
+#include "launch/run/recorded_samples.h"
 #include "launch/run/settings.h"
 #include "launch/run/trained_model.h"
 
@@ -37,19 +38,7 @@ void verify_samples(const config::RunConfig& config, const std::string& path,
                     const TrainingState& state, Warnings& warnings) {
   const bool reads_them =
       config.async.free() || config.rollout.source == config::SampleSource::service;
-  if (!reads_them) return;
-  const std::int64_t expected = state.finished;
-  const KeptFile file = kept_samples(path);
-  if (file.path.empty() && expected > 0)
-    throw Failure({Errc::corrupt, cat(path, "/training/samples.safetensors: is missing; expected ",
-                                      expected, " finished samples")});
-  if (file.path.empty()) return;
-  const auto samples = read_kept_samples(path, kept_bounds(config, path, state));
-  // Version 0.1.0 counted them before it wrote them.
-  if (file.has_checksum ? std::ssize(samples) != expected : std::ssize(samples) < expected)
-    throw Failure({Errc::corrupt, cat(file.path, ": expected ", expected,
-                                      " finished samples, found ", samples.size())});
-  if (!file.has_checksum) warnings.push_back(without_checksum(file.path));
+  if (reads_them) finished_samples(config, path, state, warnings);
 }
 
 // What a run needs besides the files of the checkpoint's own manifest.
@@ -95,6 +84,52 @@ KeptBounds kept_bounds(const config::RunConfig& config, const std::string& check
            .longest = std::max(spec.max_positions, max_length(config, spec)),
            .newest = state.batches.value_or(state.step)},
           static_cast<std::uint64_t>(std::max(state.step, state.trainer.updates))};
+}
+
+namespace {
+
+std::vector<algorithms::FinishedSample> samples_of_file(const KeptFile& file,
+                                                        const std::string& path,
+                                                        const TrainingState& state,
+                                                        const KeptBounds& bounds,
+                                                        Warnings& warnings) {
+  auto samples = read_kept_samples(path, bounds);
+  // Version 0.1.0 counted them before it wrote them.
+  if (file.has_checksum ? std::ssize(samples) != state.finished
+                        : std::ssize(samples) < state.finished)
+    throw Failure({Errc::corrupt, cat(file.path, ": expected ", state.finished,
+                                      " finished samples, found ", samples.size())});
+  if (!file.has_checksum) warnings.push_back(without_checksum(file.path));
+  return samples;
+}
+
+}  // namespace
+
+std::vector<algorithms::FinishedSample> finished_samples(const config::RunConfig& config,
+                                                         const std::string& path,
+                                                         const TrainingState& state,
+                                                         Warnings& warnings) {
+  const KeptBounds bounds = kept_bounds(config, path, state);
+  if (const KeptFile file = kept_samples(path); !file.path.empty())
+    return samples_of_file(file, path, state, bounds, warnings);
+  if (state.finished == 0) return {};
+  auto recorded = read_recorded_samples(path, bounds);
+  if (!recorded) {
+    warnings.push_back(cat(path, ": expected its ", state.finished,
+                           " finished samples in the ledger of its run, which is not beside it: "
+                           "they are made again"));
+    return {};
+  }
+  // Those of a run that was resumed with a smaller async.eta are there, but not counted.
+  if (std::ssize(recorded->samples) + recorded->removed < state.finished)
+    throw Failure({Errc::corrupt, cat(path, ": expected ", state.finished,
+                                      " finished samples in the ledger of its run, found ",
+                                      recorded->samples.size())});
+  if (recorded->removed > 0)
+    warnings.push_back(cat(path, ": ", recorded->removed, " of its ", state.finished,
+                           " finished samples are in segments of the ledger that were removed "
+                           "after later checkpoints: they are made again"));
+  return std::move(recorded->samples);
 }
 
 Result<std::optional<checkpoint::FoundCheckpoint>> find_resumable(const config::RunConfig& config) {

@@ -28,6 +28,14 @@ engine::models::DecoderSpec trained_spec(const config::RunConfig& config,
 KeptBounds kept_bounds(const config::RunConfig& config, const std::string& checkpoint,
                        const TrainingState& state);
 
+/// The finished samples of a checkpoint with this state: of its file, or of the ledger of its run.
+/// Adds warnings of a file without a checksum, and of samples that are not there any more and are
+/// made again. Throws Failure: Errc::corrupt.
+std::vector<algorithms::FinishedSample> finished_samples(const config::RunConfig& config,
+                                                         const std::string& checkpoint,
+                                                         const TrainingState& state,
+                                                         std::vector<std::string>& warnings);
+
 /// engine::checkpoint::find_latest in config.output. A checkpoint whose companions or whose kept
 /// files (kept_files.h) are damaged counts as damaged, and the one before it is used.
 Result<std::optional<engine::checkpoint::FoundCheckpoint>> find_resumable(

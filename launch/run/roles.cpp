@@ -18,6 +18,7 @@
 #include "launch/recipes/recipes.h"
 #include "launch/recipes/rewards.h"
 #include "launch/recipes/sampling.h"
+#include "launch/run/checkpoint_space.h"
 #include "launch/run/resumable.h"
 #include "launch/run/run_record.h"
 #include "launch/run/settings.h"
@@ -63,6 +64,7 @@ checkpoint::StoredType saved_type(const config::RunConfig& config, const std::st
 roles::Saver trainer_saver(const config::RunConfig& config, const std::string& source,
                            std::shared_ptr<const checkpoint::DirectoryLock> output,
                            const engine::parallel::Mesh* mesh) {
+  wait_for_space(config);
   const auto type = saved_type(config, source);
   std::optional<checkpoint::Identity> identity;
   if (output) identity = recorded_identity(config.output);

@@ -146,6 +146,7 @@ Session::Session(const config::RunConfig& config, const std::string& log)
       lock_(value_or_throw(checkpoint::DirectoryLock::acquire(config.output))),
       folder_(value_or_throw(OutputFolder::open(config.output, config.output_mode))) {
   value_or_throw(set_log_file(value_or_throw(folder_.folder("logs")), log));
+  wait_for_space(config_);
   log_debug(cat("process ", ::getpid(), " has locked ", config.output));
   if (const std::string losses = recipes::expert_losses_text(config_); !losses.empty())
     log_info(losses);

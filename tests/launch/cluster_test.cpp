@@ -260,6 +260,9 @@ TEST(Launch, RejectsInvalidCommands) {
   EXPECT_EQ(twice.code, run::exit_usage);
   EXPECT_THAT(twice.err, HasSubstr("parallel.zero = 0 (--set) and "));
   EXPECT_THAT(twice.err, HasSubstr("(policy: 1) contradict each other; set it in one of them"));
+  const ProgramOutput unrecorded = run_program(cat(launched, sft, "--set ledger=off"));
+  EXPECT_EQ(unrecorded.code, run::exit_usage);
+  EXPECT_THAT(unrecorded.err, HasSubstr("ledger: expected on in a run of several processes"));
   const ProgramOutput none = run_program(cat("launch --cluster nowhere.yaml -- ", sft));
   EXPECT_EQ(none.code, run::exit_code(Errc::not_found));
   EXPECT_THAT(none.err, HasSubstr("--cluster: nowhere.yaml"));

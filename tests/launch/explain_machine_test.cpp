@@ -185,9 +185,12 @@ TEST_F(Machine, WithMoreCoresIsFasterInProportion) {
 TEST_F(Machine, OfASampledRunGivesRangesOfTokensAndTime) {
   const ProgramOutput said = explain(
       "--gflops 1 --set reward=exact_match --set rollout.max_new_tokens=100 --set "
-      "grpo.group_size=4 --set train.steps=10 --set train.max_length=256",
+      "grpo.group_size=4 --set train.steps=10 --set train.save_every=2 --set train.max_length=256",
       "cache", "grpo");
   ASSERT_EQ(said.code, 0) << said.err;
+  // Seven of ten batches have payloads of 16 samples of at most 100 tokens.
+  EXPECT_THAT(said.out, testing::ContainsRegex(
+                            "ledger +up to 229.7 KiB of samples, about 35.2 KiB of rows\n"));
   std::smatch found;
   ASSERT_TRUE(std::regex_search(
       said.out, found, std::regex("tokens +([0-9,]+) to ([0-9,]+), by the lengths of 160 comp")))

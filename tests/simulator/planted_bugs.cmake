@@ -57,7 +57,7 @@ planted_bug(evaluates_before_older_batches rollout/batches.cpp "sampled_ < older
 # Checkpoints.
 planted_bug(saves_too_few_versions rollout/batches.cpp "version >= version_of(trained_) && version < trained_"
   "version > version_of(trained_) && version < trained_")
-planted_bug(forgets_finished_samples rollout/batches.cpp "keeps_samples() ? finished_.all() : std::vector<FinishedSample>()"
+planted_bug(forgets_finished_samples rollout/batches.cpp "saves_samples() ? finished_.all() : std::vector<FinishedSample>()"
   "std::vector<FinishedSample>()")
 planted_bug(does_not_count_finished_samples rollout/batches.cpp "state.finished = samples.size();" "")
 planted_bug(samples_finished_samples_again rollout/chunks.cpp "!step.finished || !step.finished->find(step.batch, request.sample_id)" "true")

@@ -4,6 +4,7 @@
 //   FILE_RECORDER_LOG    appends one record for each operation (recorded_files.h)
 //   FILE_RECORDER_KILL   SIGKILL before the operation of this number, from 1
 //   FILE_RECORDER_FULL   writing to files whose names begin so fails with ENOSPC
+//   FILE_RECORDER_FREE   the number of such writes after which there is space
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -102,9 +103,14 @@ void record(char kind, const std::string& path, const std::string& other = "",
   errno = code;
 }
 
+// Whether this write fails.
 bool is_full(const std::string& path) {
-  static const std::string name = setting("FILE_RECORDER_FULL");
-  return !name.empty() && path.substr(path.rfind('/') + 1).starts_with(name);
+  static const std::string name = setting("FILE_RECORDER_FULL"),
+                           limit = setting("FILE_RECORDER_FREE");
+  static const std::uint64_t last = std::strtoull(limit.c_str(), nullptr, 10);
+  static std::uint64_t failed = 0;
+  if (name.empty() || !path.substr(path.rfind('/') + 1).starts_with(name)) return false;
+  return limit.empty() || failed++ < last;
 }
 
 int open_watched(int folder, const char* name, int flags, mode_t mode) {
@@ -140,8 +146,9 @@ ssize_t write_watched(int file, std::string_view data, std::int64_t offset, Act 
   const std::string path = root().empty() ? "" : path_of(file);
   if (!is_watched(path)) return act();
   begin_operation();
-  if (is_full(path)) errno = ENOSPC;
-  const ssize_t count = is_full(path) ? -1 : act();
+  const bool full = is_full(path);
+  const ssize_t count = full ? -1 : act();
+  if (full) errno = ENOSPC;
   if (count <= 0) {
     record('n', path);
     return count;

@@ -4,9 +4,11 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
+#include "engine/base/database/database.h"
 #include "engine/base/files/file.h"
 #include "engine/base/text/text.h"
 #include "tests/system/child.h"
@@ -84,6 +86,15 @@ TEST_F(Free, AKilledRunResumes) {
   }
   run(parts);
   expect_complete("killed", 2);
+  // What a checkpoint had was not sampled again.
+  auto database = value_or_throw(Database::open(path("killed/ledger.db"), Database::Access::read));
+  auto rows = value_or_throw(database.prepare(
+      "SELECT count(*), count(DISTINCT each.value) FROM surviving, json_each(samples) AS each "
+      "WHERE kind = 'sampled'"));
+  ASSERT_TRUE(value_or_throw(rows.next()));
+  EXPECT_EQ(rows.integer(0), rows.integer(1));
+  EXPECT_EQ(rows.integer(1), static_cast<std::int64_t>(6 * batch_samples));
+  EXPECT_FALSE(std::filesystem::exists(path("killed/latest/training/samples.safetensors")));
 }
 
 // The bits of each token are those of a forward pass of the checkpoint of its version.

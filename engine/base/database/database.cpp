@@ -2,6 +2,8 @@
 
 #include <sqlite3.h>
 
+#include <cerrno>
+
 #include "engine/base/errors/check.h"
 #include "engine/base/files/environment_error.h"
 #include "engine/base/text/text.h"
@@ -116,6 +118,12 @@ Result<Database> Database::open(const std::string& path, Access access) {
 Result<> Database::run(const std::string& sql) {
   if (sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) return {};
   return database_error(database_.get(), path_, sql);
+}
+
+int Database::system_error() const {
+  const int code = sqlite3_extended_errcode(database_.get());
+  if ((code & 0xff) == SQLITE_FULL) return ENOSPC;
+  return (code & 0xff) == SQLITE_IOERR ? sqlite3_system_errno(database_.get()) : 0;
 }
 
 Result<Statement> Database::prepare(std::string_view sql) {

@@ -57,6 +57,9 @@ class Database {
   Result<> run(const std::string& sql);
   Result<Statement> prepare(std::string_view sql);
 
+  /// errno of the last operation, if it failed because of a file: ENOSPC for a full disk; else 0.
+  int system_error() const;
+
  private:
   struct Close {
     void operator()(sqlite3* database) const;

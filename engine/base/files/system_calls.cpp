@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/base/files/environment_error.h"
+#include "engine/base/files/space_wait.h"
 #include "engine/base/text/text.h"
 
 namespace troupe {
@@ -46,10 +47,12 @@ Result<std::string> read_whole(int file, const std::string& path, std::size_t li
   return out;
 }
 
-Result<> write_whole(int file, std::string_view content, const std::string& path) {
+Result<> write_whole(int file, std::string_view content, const std::string& path, OnFullDisk full) {
+  SpaceWait space(path);
   while (!content.empty()) {
     const auto count = ::write(file, content.data(), content.size());
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && full == OnFullDisk::wait && space.again(errno)) continue;
     if (count < 0) return system_error(path, "write");
     content.remove_prefix(static_cast<std::size_t>(count));
   }

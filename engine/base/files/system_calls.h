@@ -18,8 +18,11 @@ namespace troupe {
 Result<std::size_t> regular_file_size(int file, const std::string& path);
 /// The content of an open regular file of at most `limit` bytes. Errc::io, Errc::bad_input.
 Result<std::string> read_whole(int file, const std::string& path, std::size_t limit);
+/// Whether a write to a full disk fails at once, or waits for space (space_wait.h).
+enum class OnFullDisk { fail, wait };
 /// Writes all of `content`. Errc::io.
-Result<> write_whole(int file, std::string_view content, const std::string& path);
+Result<> write_whole(int file, std::string_view content, const std::string& path,
+                     OnFullDisk full = OnFullDisk::fail);
 
 /// Opens /dev/null for each of the descriptors 0, 1 and 2 that is closed. Called before anything
 /// else is opened: the next file would otherwise become stdout or stderr and receive their output.

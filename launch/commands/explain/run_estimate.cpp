@@ -12,6 +12,7 @@
 #include "launch/memory/check_memory.h"
 #include "launch/memory/memory.h"
 #include "launch/recipes/recipes.h"
+#include "launch/recipes/sampling.h"
 
 namespace troupe::launch::commands {
 
@@ -29,9 +30,37 @@ std::optional<std::uint64_t> free_space(std::filesystem::path folder) {
   return space.available;
 }
 
+/// What the ledger has on the disk (docs/reliability.md).
+struct LedgerBytes {
+  double samples = 0, rows = 0;
+};
+LedgerBytes ledger_bytes(const config::RunConfig& config, const RunSize& size) {
+  // A token has an id, a log-probability, whether it was sampled, its text, and its mask.
+  constexpr double of_sample = 400, row = 400;
+  double of_token = 4 + 4 + 1 + 8;
+  // Of many samples that come together; of one that comes by itself.
+  const bool by_itself =
+      config.async.free() || config.rollout.source == config::SampleSource::service;
+  const double row_of_sample = by_itself ? 800 : 200;
+  if (recipes::replays_sampling_mask(config))
+    of_token += static_cast<double>(recipes::max_mask_bytes(config).token);
+  const double steps = static_cast<double>(std::max<std::int64_t>(1, size.steps)),
+               every = static_cast<double>(config.train.save_every),
+               eta = config.async.on() ? static_cast<double>(config.async.eta) : 0,
+               tokens = static_cast<double>(config.rollout.sampling.max_new_tokens);
+  const double kept = every > 0 ? 3 * every + (eta + 1) * std::ceil(size.passes) : steps;
+  return {size.samples * std::min(1.0, kept / steps) * (of_token * tokens + of_sample),
+          row_of_sample * size.samples + row * steps};
+}
+
+std::uint64_t rounded(double bytes) {
+  return static_cast<std::uint64_t>(std::min(bytes, 1e18));
+}
+
 /// `here`: the run is on this machine.
 std::string disk_text(const config::RunConfig& config, const engine::models::DecoderSpec& spec,
-                      std::int64_t steps, bool here) {
+                      const RunSize& size, bool here) {
+  const std::int64_t steps = size.steps;
   // Weights and two moments, of the critic as well.
   const std::uint64_t each = 3 * memory::trained_bytes(config, spec) +
                              (recipes::roles_of(config).critic.needed
@@ -42,9 +71,16 @@ std::string disk_text(const config::RunConfig& config, const engine::models::Dec
   // While one is saved, the others are still there.
   const std::int64_t kept =
       config.train.keep_last == 0 ? made : std::min<std::int64_t>(made, config.train.keep_last + 1);
-  const std::uint64_t needed = each * static_cast<std::uint64_t>(kept);
+  std::uint64_t needed = each * static_cast<std::uint64_t>(kept);
   std::string text = labelled_line("checkpoints", cat(memory::bytes_text(each), " each, up to ",
                                                       memory::bytes_text(needed), " for ", kept));
+  if (config.ledger == config::LedgerUse::on && steps > 0) {
+    const LedgerBytes ledger = ledger_bytes(config, size);
+    text += labelled_line(
+        "ledger", cat("up to ", memory::bytes_text(rounded(ledger.samples)), " of samples, about ",
+                      memory::bytes_text(rounded(ledger.rows)), " of rows"));
+    needed += rounded(ledger.samples + ledger.rows);
+  }
   if (!here) return text;
   const auto room = free_space(config.output);
   text +=
@@ -95,7 +131,7 @@ std::string run_estimate(const config::RunConfig& config, const engine::models::
   return size_text(config, size) +
          time_text(config, spec, size, size.steps > 0 ? rate_of(machine, config) : MachineRate()) +
          peak_text(config, spec, size) + pipeline_text(config, tokens) +
-         disk_text(config, spec, size.steps, !machine.is_other());
+         disk_text(config, spec, size, !machine.is_other());
 }
 
 std::string pipeline_text(const config::RunConfig& config, double tokens) {

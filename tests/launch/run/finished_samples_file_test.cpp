@@ -13,33 +13,13 @@
 #include "engine/base/files/file.h"
 #include "engine/base/text/text.h"
 #include "launch/run/kept_files.h"
+#include "tests/launch/run/finished_samples.h"
 
 namespace troupe::launch {
 namespace {
 
 using algorithms::FinishedSample;
-
-std::vector<FinishedSample> samples() {
-  std::vector<FinishedSample> out;
-  for (std::uint64_t i = 0; i < 20; ++i) {
-    FinishedSample sample{.batch = static_cast<std::int64_t>(7 + i / 10)};
-    auto& c = sample.completion;
-    c.sample_id = (std::uint64_t{1} << 63) + i;
-    for (std::uint64_t t = 0; t < i; ++t) {
-      c.ids.push_back(static_cast<std::int32_t>(1000 * i + t));
-      c.logp.push_back(-0.1f * static_cast<float>(t + i));
-    }
-    c.text = cat("answer ", i, " \xc3\xa4\n");
-    c.finish_reason = actors::protocol::FinishReason::stop;
-    if (i > 0) c.versions = {{5, 1}};
-    if (i > 1) c.versions.push_back({6, static_cast<std::uint32_t>(i - 1)});
-    c.updates = 10 + i;
-    c.interruptions = 2;
-    c.restarts = 1;
-    out.push_back(std::move(sample));
-  }
-  return out;
-}
+using finished_samples::expect_equal, finished_samples::samples;
 
 class FinishedSamplesFile : public testing::Test {
  protected:
@@ -51,27 +31,9 @@ class FinishedSamplesFile : public testing::Test {
   std::filesystem::path folder_;
 };
 
-void expect_equal(const std::vector<FinishedSample>& found,
-                  const std::vector<FinishedSample>& expected) {
-  ASSERT_EQ(found.size(), expected.size());
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const auto &a = found[i].completion, &b = expected[i].completion;
-    EXPECT_EQ(found[i].batch, expected[i].batch);
-    EXPECT_EQ(a.sample_id, b.sample_id);
-    EXPECT_EQ(a.ids, b.ids);
-    EXPECT_EQ(a.logp, b.logp) << "the same bits";
-    EXPECT_EQ(a.text, b.text);
-    EXPECT_EQ(a.finish_reason, b.finish_reason);
-    EXPECT_EQ(a.versions, b.versions);
-    EXPECT_EQ(a.updates, b.updates);
-    EXPECT_EQ(a.interruptions, b.interruptions);
-    EXPECT_EQ(a.restarts, b.restarts);
-  }
-}
-
 TEST_F(FinishedSamplesFile, IsReadAsItWasWritten) {
   const std::string path = folder_ / "samples.safetensors";
-  run::write_finished_samples(path, samples());
+  finished_samples::write_file(path, samples());
   expect_equal(run::read_finished_samples(path), samples());
 }
 
@@ -82,7 +44,7 @@ TEST_F(FinishedSamplesFile, HasTheSamplingMasks) {
     for (std::size_t t = 0; t < sample.completion.ids.size(); ++t)
       sample.completion.masks.push_back(t % 2 == 0 ? ""
                                                    : encode_id_set(sample.completion.ids, 20000));
-  run::write_finished_samples(path, masked);
+  finished_samples::write_file(path, masked);
   const auto found = run::read_finished_samples(path);
   for (std::size_t i = 0; i < masked.size(); ++i)
     EXPECT_EQ(found[i].completion.masks, masked[i].completion.masks);
@@ -96,7 +58,7 @@ TEST_F(FinishedSamplesFile, OfFormat1IsRead) {
 
 TEST_F(FinishedSamplesFile, ThatIsDamagedIsRefused) {
   const std::string path = folder_ / "samples.safetensors";
-  run::write_finished_samples(path, samples());
+  finished_samples::write_file(path, samples());
   std::string bytes = value_or_throw(read_file(path));
   bytes.replace(bytes.rfind("answer"), 1, 1, '\xff');  // no UTF-8 any more
   value_or_throw(write_file_durably(path, bytes));
@@ -123,7 +85,7 @@ class KeptFiles : public FinishedSamplesFile {
     std::filesystem::create_directories(folder_ / "checkpoint-2/training");
     std::filesystem::create_directories(in);
     std::filesystem::remove(in / "samples.safetensors");
-    run::write_finished_samples(in / "samples.safetensors", finished);
+    finished_samples::write_file(in / "samples.safetensors", finished);
   }
   /// What is said of samples, one of which has been changed.
   std::string refusal(const std::function<void(FinishedSample&)>& change) const {
@@ -176,10 +138,14 @@ TEST_F(KeptFiles, ThatNoSampleCanHaveAreNamed) {
 
 TEST_F(KeptFiles, AreStagedBelowTheOutput) {
   const auto output = value_or_throw(OutputFolder::open(folder_));
-  EXPECT_EQ(run::stage_kept(output, 2, {}, {}), "");
+  EXPECT_EQ(run::stage_kept(output, 2, {}), "");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "versions"));
-  const std::string name = run::stage_kept(output, 2, {}, samples());
-  EXPECT_TRUE(std::filesystem::exists(folder_ / name / "samples.safetensors"));
+  actors::protocol::Weights weights;
+  weights.version = 7;
+  weights.values = std::make_shared<const std::vector<float>>(3, 0.5f);
+  const std::string name =
+      run::stage_kept(output, 2, {std::make_shared<const actors::protocol::Weights>(weights)});
+  EXPECT_TRUE(std::filesystem::exists(folder_ / name / "version-7.safetensors"));
   EXPECT_THAT(name, testing::StartsWith("versions/.tmp-checkpoint-2-")) << "swept when killed";
 }
 
